@@ -99,9 +99,10 @@ def _decode(array: _ArrayText, path: object, count: int) -> Any:
             continue
         except RecursionError:
             raise InputError.at(path, "nested too deeply", _AGAIN, count) from None
+        length = end - array.at  # more() moves what is held to the front
         if end == len(array.text) and array.more():
             continue  # a number may go on in the next piece
-        array.at = end
+        array.at += length
         return value
 
 
@@ -120,7 +121,7 @@ def _elements(handle: TextIO, path: object) -> Iterator[Any]:
         count += 1
         separator = array.peek()
         array.at += 1
-        if separator not in (",", "]") or not separator:
+        if separator not in (",", "]"):
             raise InputError.at(path, _TORN, _AGAIN, count)
     if array.peek():
         raise InputError.at(path, "text follows the JSON array", _AGAIN, count)
