@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -19,7 +20,7 @@ def consistency(
         Path, typer.Option(help="W2R replays: jsonl, upstream folder, or the WM folder that holds it.")
     ],
     panel: Annotated[Path, typer.Option(help="Frozen task list; its size is the denominator.")],
-    out: Annotated[Path, typer.Option(help="Where the cell goes (JSON).")],
+    out: Annotated[Path, typer.Option(help="Where the cell goes (JSON); - is standard output.")],
     wm: Annotated[Path | None, typer.Option(help="WM episodes: jsonl or upstream folder.")] = None,
     floor: Annotated[Path | None, typer.Option(help="Real-to-Real replay of the Real actions.")] = None,
     allow_incomplete: Annotated[bool, typer.Option(help="Count missing episodes as failures.")] = False,
@@ -52,13 +53,18 @@ def consistency(
     started = time.time()
     tasks = read_panel(panel)
     ids = [task.task_id for task in tasks]
-    sources = {"Real": (real, "real"), "W2R": (w2r, "w2r"), "WM": (wm, "wm"), "floor": (floor, "real")}
+    sources = {
+        "Real": (real, ("real",)),
+        "W2R": (w2r, ("w2r",)),
+        "WM": (wm, ("wm",)),
+        "floor": (floor, ("real", "w2r")),
+    }
     runs: dict[str, dict[str, Any]] = {}
     players: dict[str, set[str]] = {}
-    for name, (path, mode) in sources.items():
+    for name, (path, modes) in sources.items():
         if path is not None:
             cap = real_step_cap or step_cap if name == "Real" else step_cap
-            episodes = read_episodes(path, mode, step_cap=cap)
+            episodes = read_episodes(path, *modes, step_cap=cap)
             runs[name] = metric.by_task(ids, episodes, str(path))
             players[name] = {episode.agent_id for episode in episodes} - {""}
     played = sorted(set().union(*(found for name, found in players.items() if name != "floor")))
@@ -87,8 +93,11 @@ def consistency(
         ids, runs["Real"], runs["W2R"], runs.get("WM"), runs.get("floor"), seed=bootstrap_seed
     )
     cell = {"schema": 1, **identity, **found, "content_mismatches": mismatched}
+    if str(out) == "-":
+        print(json.dumps(cell, ensure_ascii=False, allow_nan=False))
+        return
     write_json(out, cell)
-    inputs = [panel, *(path for path, _ in sources.values() if path is not None)]
+    inputs = [panel, *(path for path, _ in sources.values() if path not in (None, Path("-")))]
     config = {
         **identity,
         "allow_incomplete": allow_incomplete,
@@ -124,7 +133,6 @@ def cells(
     """
     import csv
     import io
-    import json
 
     from wmlab.errors import InputError
     from wmlab.io import schemas

@@ -1,7 +1,7 @@
 """Episodes and task panels: our ``episodes.jsonl``, upstream result folders, the frozen ``panel.json``.
 
-Sources: design.md section 4 (data contracts), formats.md section 1.5 (upstream evaluation outputs).
-Every error is an InputError whose one line names the file, the row and the fix.
+Sources: design.md section 4, formats.md section 1.5 (upstream evaluation outputs). Every error is an
+InputError whose one line names the file, the row and the fix.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MODES = ("real", "wm", "w2r")
 STATUSES = ("finished", "step_cap", "error")
 W2R_FOLDER = "valid_on_real_env"
 DEFAULT_STEP_CAP = 50
-# Upstream agents answer the prompt with a fixed line before the first observation (formats.md 1.3).
+# Upstream agents answer the prompt with a fixed line (formats.md 1.3).
 ACKNOWLEDGEMENT = {"textworld": "Understood. I will respond with one valid action per turn."}
 
 
@@ -147,23 +147,19 @@ def write_episodes_jsonl(path: str | Path, episodes: Iterable[Episode]) -> None:
     write_jsonl(path, rows)
 
 
-def read_episodes(path: str | Path, mode: str, *, step_cap: int = DEFAULT_STEP_CAP) -> list[Episode]:
+def read_episodes(path: str | Path, *modes: str, step_cap: int = DEFAULT_STEP_CAP) -> list[Episode]:
     """Read episodes of one condition from our JSONL file or from an upstream folder.
 
-    ``mode`` is ``real``, ``wm`` or ``w2r``. A JSONL row of another mode is an InputError. ``step_cap``
-    (steps) tells timeouts apart in upstream folders, which do not record why an episode ended.
+    A JSONL row whose mode is none of ``modes`` is an InputError; a folder is read as the first of them.
+    ``step_cap`` (steps) tells timeouts apart in upstream folders, which do not record why an episode ended.
     """
     if str(path) != "-" and Path(path).is_dir():
-        return read_upstream(path, mode, step_cap=step_cap)
+        return read_upstream(path, modes[0], step_cap=step_cap)
     episodes = read_episodes_jsonl(path)
     for number, episode in enumerate(episodes, start=1):
-        if episode.mode != mode:
-            raise InputError.at(
-                path,
-                f"mode is '{episode.mode}', '{mode}' was expected",
-                f"give a file of {mode} episodes",
-                number,
-            )
+        if episode.mode not in modes:
+            fix = f"give a file of {modes[0]} episodes"
+            raise InputError.at(path, f"mode is '{episode.mode}', '{modes[0]}' was expected", fix, number)
     return episodes
 
 
@@ -251,9 +247,7 @@ def _upstream_turns(path: Path, data: Mapping[str, Any]) -> tuple[list[dict[str,
     """Messages in our roles and the parsed actions, from either upstream layout."""
     turns = data.get("conversations", data.get("conversation", []))
     if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
-        raise InputError.at(
-            path, "the conversation is not a list of objects", "give a result file as released"
-        )
+        raise InputError.at(path, "the conversation is not a list of objects", "give it as released")
     if "conversations" not in data:  # W2R and lookahead: one object a step
         messages = []
         for turn in turns:
@@ -281,7 +275,7 @@ def write_upstream(folder: str | Path, episodes: Sequence[Episode], *, wm: Seque
         raise InputError.at(folder, f"episodes of {len(modes)} modes were given", "export one mode at a time")
     mode = modes.pop()
     root = Path(folder) / W2R_FOLDER if mode == "w2r" else Path(folder)
-    predicted = {episode.item_id: episode for episode in wm}
+    predicted = {e.item_id: e for e in wm}
     for episode in episodes:
         if "/" in episode.item_id or "\\" in episode.item_id or episode.item_id[0] in "._":
             raise InputError.at(root, f"item_id '{episode.item_id}' cannot be a file name", "rename the task")

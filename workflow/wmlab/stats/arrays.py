@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,8 +83,3 @@ def percentile_interval(samples: Array, level: float) -> tuple[float, float]:
     low = ordered[whole] + (ordered[beyond] - ordered[whole]) * share
     high = ordered[-1 - whole] + (ordered[-1 - beyond] - ordered[-1 - whole]) * share
     return float(low), float(high)
-
-
-def plain(value: Any) -> Any:
-    """The same value in Python types, for JSON."""
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

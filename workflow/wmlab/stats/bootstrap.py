@@ -28,7 +28,7 @@ class Bootstrap:
     ci: tuple[float, float]
     level: float
     r: int  # resamples whose mean difference is <= 0
-    resamples: int
+    resamples: int  # those that have a mean difference
     seed: int
     undefined: int = 0  # (resample, cell) values without a denominator, left out (two-level only)
 
@@ -109,37 +109,38 @@ def two_level(
     """Resample tasks within each cell, then cells. Both methods see the same task draws.
 
     A rate without a denominator in a draw (no Real success drawn) is left out of that draw's mean and
-    counted; a draw in which no cell has a value is an InputError, as is a cell without a rate.
+    counted, and a draw in which no cell has a value is left out of ``resamples``. A cell without a rate
+    on its own panel is an InputError.
     """
     _check(resamples, level)
     if not cells:
         raise InputError("two-level bootstrap: no cells; give the task outcomes of at least one")
-    sizes = [
-        {r.top.size for r in (*c.target, *c.other)} | {r.bottom.size for r in (*c.target, *c.other)}
-        for c in cells
-    ]
-    for number, found in enumerate(sizes):
-        if len(found) != 1 or 0 in found:
+    for number, cell in enumerate(cells):
+        sizes = {side.size for ratio in (*cell.target, *cell.other) for side in (ratio.top, ratio.bottom)}
+        if len(sizes) != 1 or 0 in sizes:
             raise InputError(
-                f"two-level bootstrap: cell {number} has panels of sizes {sorted(found)}; give one panel"
+                f"two-level bootstrap: cell {number} has panels of sizes {sorted(sizes)}; give one panel"
             )
-    once = [
-        float((_rate(w, c.target) - _rate(w, c.other))[0])
-        for c in cells
-        for w in [np.ones((1, c.target[0].top.size))]
-    ]
-    point = vector(once, "two-level bootstrap")
+    point = vector([_point(cell) for cell in cells], "two-level bootstrap")
     rng = np.random.default_rng(seed)
     values = np.stack([_cell_differences(cell, rng, resamples) for cell in cells], axis=1)
     drawn = np.take_along_axis(values, rng.integers(0, len(cells), size=values.shape), axis=1)
     known = ~np.isnan(drawn)
     counts = known.sum(axis=1)
-    if (counts == 0).any():
-        raise InputError(
-            f"two-level bootstrap: {int((counts == 0).sum())} resamples have no Real success in any cell; "
-            "the panels hold too few successes for this interval"
-        )
-    means = np.where(known, drawn, 0.0).sum(axis=1) / counts
-    ci = percentile_interval(means, level)
-    below = int(np.sum(means <= TIE))
-    return Bootstrap(exact_mean(point), ci, level, below, resamples, seed, int((~known).sum()))
+    used = counts > 0
+    means = np.where(known, drawn, 0.0).sum(axis=1)[used] / counts[used]
+    return Bootstrap(
+        mean_difference=exact_mean(point),
+        ci=percentile_interval(means, level),
+        level=level,
+        r=int(np.sum(means <= TIE)),
+        resamples=means.size,
+        seed=seed,
+        undefined=int((~known).sum()),
+    )
+
+
+def _point(cell: TaskCell) -> float:
+    """Difference of one cell on its panel as it is; NaN where a rate has no denominator."""
+    whole = np.ones((1, cell.target[0].bottom.size))
+    return float((_rate(whole, cell.target) - _rate(whole, cell.other))[0])
