@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
-
 from wmlab.domains.base import Task
 from wmlab.domains.registry import check_domain
 from wmlab.errors import InputError
@@ -54,36 +52,45 @@ def write_panel(path: str | Path, domain: str, split: str, tasks: Iterable[Task]
 
 
 def read_panel(path: str | Path) -> list[Task]:
-    """Read a panel and check every hash. Raises InputError naming the file and task."""
+    """Read a frozen panel and verify each task's content hash. Raises InputError naming file and task row."""
     try:
-        panel = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError.at(path, "file not found", "make it with `wmlab env panel`") from None
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise InputError.at(path, f"not a panel ({error})", "make it with `wmlab env panel`") from None
-    if not isinstance(panel, dict) or panel.get("schema") != SCHEMA or not isinstance(panel.get("tasks"), list):
-        raise InputError.at(path, "not a panel of schema 1", "make it with `wmlab env panel`")
-    domain = str(panel.get("domain", ""))
+        raise InputError.at(
+            path, f"not a readable panel ({error})", "make it with `wmlab env panel`"
+        ) from None
+    if (
+        not isinstance(data, dict)
+        or not isinstance(data.get("domain"), str)
+        or not isinstance(data.get("tasks"), list)
+    ):
+        raise InputError.at(
+            path, "not a panel object with domain and tasks", "make it with `wmlab env panel`"
+        )
+    if data.get("schema") != 1:
+        raise InputError.at(path, f"panel schema {data.get('schema')!r}", "this code reads schema 1")
+    if not data["tasks"]:
+        raise InputError.at(path, "the panel has no tasks", "make it again with a limit above 0")
     tasks: list[Task] = []
     seen: set[str] = set()
-    for row, item in enumerate(panel["tasks"]):
-        tasks.append(_task(path, domain, row, item))
-        if tasks[-1].task_id in seen:
-            raise InputError.at(path, f"task {tasks[-1].task_id} twice", "keep it once", row)
-        seen.add(tasks[-1].task_id)
+    for number, row in enumerate(data["tasks"], start=1):
+        names = ("task_id", "goal", "initial_observation", "sha256")
+        if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in names):
+            raise InputError.at(
+                path, f"a task lacks one of {', '.join(names)} as text", "make the panel again", number
+            )
+        task = Task(row["task_id"], data["domain"], row["goal"], row["initial_observation"])
+        if task.sha256 != row["sha256"]:
+            raise InputError.at(
+                path, f"task '{task.task_id}' is not what its sha256 says", "make the panel again", number
+            )
+        if task.task_id in seen:
+            raise InputError.at(path, f"task '{task.task_id}' is there twice", "keep each task once", number)
+        seen.add(task.task_id)
+        tasks.append(task)
     return tasks
 
 
 def panel_split(path: str | Path) -> str:
     """The split name a panel was frozen for."""
     return str(json.loads(Path(path).read_text(encoding="utf-8")).get("split", ""))
-
-
-def _task(path: str | Path, domain: str, row: int, item: Any) -> Task:
-    fields = ("task_id", "goal", "initial_observation", "sha256")
-    if not isinstance(item, dict) or any(not isinstance(item.get(name), str) for name in fields):
-        raise InputError.at(path, f"a task needs the text fields {', '.join(fields)}", "make the panel again", row)
-    task = Task(item["task_id"], domain, item["goal"], item["initial_observation"])
-    if task.sha256 != item["sha256"]:
-        raise InputError.at(path, f"{task.task_id}: content does not match its sha256", "make the panel again", row)
-    return task

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wmlab.domains.base import Task
+from wmlab.domains.panels import read_panel
 from wmlab.errors import InputError
 from wmlab.io.atomic import write_json
 from wmlab.io.jsonl import read_jsonl, write_jsonl
@@ -357,43 +357,3 @@ def _aggregates(mode: str, episodes: Sequence[Episode]) -> dict[str, Any]:
         "errors": errors,
         "accuracy": won / total,
     }
-
-
-def read_panel(path: str | Path) -> list[Task]:
-    """Read a frozen panel and verify each task's content hash. Raises InputError naming file and task row."""
-    try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise InputError.at(
-            path, f"not a readable panel ({error})", "make it with `wmlab env panel`"
-        ) from None
-    if (
-        not isinstance(data, dict)
-        or not isinstance(data.get("domain"), str)
-        or not isinstance(data.get("tasks"), list)
-    ):
-        raise InputError.at(
-            path, "not a panel object with domain and tasks", "make it with `wmlab env panel`"
-        )
-    if data.get("schema") != 1:
-        raise InputError.at(path, f"panel schema {data.get('schema')!r}", "this code reads schema 1")
-    if not data["tasks"]:
-        raise InputError.at(path, "the panel has no tasks", "make it again with a limit above 0")
-    tasks: list[Task] = []
-    seen: set[str] = set()
-    for number, row in enumerate(data["tasks"], start=1):
-        names = ("task_id", "goal", "initial_observation", "sha256")
-        if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in names):
-            raise InputError.at(
-                path, f"a task lacks one of {', '.join(names)} as text", "make the panel again", number
-            )
-        task = Task(row["task_id"], data["domain"], row["goal"], row["initial_observation"])
-        if task.sha256 != row["sha256"]:
-            raise InputError.at(
-                path, f"task '{task.task_id}' is not what its sha256 says", "make the panel again", number
-            )
-        if task.task_id in seen:
-            raise InputError.at(path, f"task '{task.task_id}' is there twice", "keep each task once", number)
-        seen.add(task.task_id)
-        tasks.append(task)
-    return tasks
