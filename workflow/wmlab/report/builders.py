@@ -41,7 +41,7 @@ _SHARED = frozenset({"n", "n_error", "fp", "fn", "SR_Real", "mean_steps_Real", "
 """Counts, and what the real environment alone decides: printed without ± when the seeds agree."""
 
 _PLACE = (Column("domain", "Domain"), Column("backbone", "Backbone"))
-_MARKS = "Bold: best in its block; underline: second; ties at the printed precision are marked together."
+_MARKS = "Bold: best in its block; underline: second; ties at the printed precision share a mark, full ties have none."
 _SEEDS = (
     "Means over training seeds {0}; ± is the sample standard deviation (for the other columns in the CSV)."
 )

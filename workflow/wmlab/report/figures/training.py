@@ -84,7 +84,7 @@ def training_curves(curves: Sequence[Loaded]) -> Drawing:
                     _band(axis, seeds, key, window if key in SMOOTHED else 1, method_style(method, methods))
                 axis.set_title(label)
                 axis.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-                axis.yaxis.set_major_locator(MaxNLocator(5))
+                axis.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
                 axis.set_xlim(left=0)
                 if key == "prefill_tokens":
                     axis.set_ylim(bottom=0)
