@@ -179,7 +179,8 @@ def _calibration_legends(figure: Figure, methods: Sequence[str], agents: Sequenc
         [method_label(method) for method in methods],
         loc="outside upper center",
         ncols=len(methods),
-        columnspacing=1.0,
+        columnspacing=0.8,
+        borderpad=0.2,
         handletextpad=0.1,
     )
     shapes = [
@@ -191,6 +192,7 @@ def _calibration_legends(figure: Figure, methods: Sequence[str], agents: Sequenc
         [agent if len(agent) <= 30 else agent[:29] + "…" for agent in agents],
         loc="outside lower center",
         ncols=2 if width == COLUMN else 5,
-        columnspacing=1.0,
+        columnspacing=0.8,
+        borderpad=0.2,
         handletextpad=0.1,
     )

@@ -75,6 +75,8 @@ def episode_lengths(episodes: Sequence[Loaded]) -> Drawing:
             axis.set_ylim(0, 1.02)
             axis.set_xlim(left=0)
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+            if index + columns >= len(panels):  # nothing below: shared axes would hide the labels
+                axis.tick_params(labelbottom=True)
         figure.supxlabel("Steps", fontsize=8)
         figure.supylabel("Share of episodes", fontsize=8)
         handles = [Line2D([], [], color=BLACK, linewidth=1.6)]
