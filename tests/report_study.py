@@ -228,11 +228,12 @@ def make_study(
     for backbone in backbones:
         base = (domain, backbone)
         write_jsonl(root.joinpath("models", *base, "sft", "seed0", "curves.jsonl"), sft_curve(rng, 3.0))
-        report = {"kept": 400, "pool": 3000, "dropped": {"duplicate": 55}, "by_action_type": {}}
-        report["by_action_type"] = {
-            "go": {"pool": 900, "kept": 100, "hardness": 0.2},
-            "open": {"pool": 20, "kept": 20},
+        kinds = {
+            "go": {"pool": 900, "hardness": 0.2, "budget": 100, "kept": 100, "dropped": {"over_budget": 800}},
+            "open": {"pool": 20, "hardness": None, "budget": 20, "kept": 20, "dropped": {}},
         }
+        report = {"schema": 1, "rule": "sqrt_pool_hardness", "n_in": 920, "n_kept": 120}
+        report |= {"dropped": {"duplicate": 0, "over_budget": 800}, "action_types": kinds}
         write_json(root.joinpath("filter", *base, "report.json"), report)
         for method, seeds in {"copy": (0,), **SEEDS}.items():
             for seed in seeds:

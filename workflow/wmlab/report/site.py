@@ -119,7 +119,7 @@ def filter_reports(study: Path) -> list[dict[str, Any]]:
     reports = []
     for path in sorted(study.glob("filter/*/*/report.json")):
         value = read_object(path)
-        flat = [(key, item) for key, item in value.items() if not isinstance(item, dict | list)]
+        flat = [(key, _plain(item)) for key, item in value.items() if not isinstance(item, dict | list)]
         nested = [(key, *_grid(item)) for key, item in value.items() if isinstance(item, dict) and item]
         listed = [
             (key, ", ".join(map(str, item))) for key, item in value.items() if isinstance(item, list) and item
@@ -128,7 +128,7 @@ def filter_reports(study: Path) -> list[dict[str, Any]]:
     return reports
 
 
-def _grid(section: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+def _grid(section: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """An object of objects as a table, an object of values as two columns."""
     columns = list(dict.fromkeys(k for item in section.values() if isinstance(item, dict) for k in item))
     if not columns:
@@ -140,8 +140,15 @@ def _grid(section: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     return ["", *columns], rows
 
 
-def _plain(value: Any) -> Any:
-    return f"{value:.4g}" if isinstance(value, float) else value
+def _plain(value: Any) -> str:
+    """A value of a report as text; an object inside a cell becomes ``name value`` pairs."""
+    if value is None:
+        return "–"  # noqa: RUF001
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def build(inputs: Inputs, out: Path, title: str | None = None, per_cell: int = 3) -> dict[str, Any]:
