@@ -202,6 +202,9 @@ def test_headline_says_when_the_interval_holds_zero() -> None:
     boot = {**STATS["bootstrap"]["w2w"], "ci": [-0.02, 0.1]}
     cards = summary.headlines([], {**STATS, "bootstrap": {"w2w": boot}}, {})
     assert any("includes 0: no difference shown" in card["note"] for card in cards)
+    assert any("95 % interval over tasks and cells" in card["note"] for card in cards)
+    few = summary.headlines([], {**STATS, "n_cells": 4}, {})
+    assert any("excludes 0; only 4 cells" in card["note"] for card in few)
 
 
 @pytest.mark.parametrize(

@@ -64,10 +64,17 @@ def _difference_card(stats: Mapping[str, Any], method: str) -> dict[str, str]:
     if difference is None or not bounds:
         value, note = "–", "not computed"  # noqa: RUF001
     else:
-        low, high = float(bounds[0]), float(bounds[1])
         value = f"{difference:+.3f}"
-        verdict = "excludes 0" if low > 0 or high < 0 else "includes 0: no difference shown"
-        note = f"95 % interval over cells [{low:+.3f}, {high:+.3f}], {verdict}"
+        intervals = [("over cells", (float(bounds[0]), float(bounds[1])))]
+        wider = ((stats.get("two_level") or {}).get(method) or {}).get("ci")
+        if wider:
+            intervals.append(("over tasks and cells", (float(wider[0]), float(wider[1]))))
+        parts = [f"95 % interval {what} [{low:+.3f}, {high:+.3f}]" for what, (low, high) in intervals]
+        clear = all(low > 0 or high < 0 for _, (low, high) in intervals)
+        parts.append("excludes 0" if clear else "includes 0: no difference shown")
+        if int(stats["n_cells"]) < cells_needed(ALPHA):
+            parts.append(f"only {stats['n_cells']} cells")
+        note = "; ".join(parts)
     label = f"{method_label(stats['target'])} − {method_label(method)}, {metric_name(stats)}"  # noqa: RUF001
     return {"label": label, "value": value, "note": note, "href": "#table-bootstrap"}
 
@@ -141,6 +148,11 @@ def sample_size(cells: Sequence[Loaded], stats: Mapping[str, Any] | None) -> lis
         f"The tests run over {count} cells (domain, backbone, agent). The smallest two-sided sign-test p with that many "
         f"is {reach:.4g}, {verdict}."
     )
+    if 0 < count < needed:
+        lines.append(
+            f"Resampling {count} cells understates the uncertainty; read the interval that resamples tasks too, and "
+            "take neither as evidence on agents or backbones outside this study."
+        )
     for method, bound in detectable(stats).items():
         parts = []
         if bound["cells"] is not None:
