@@ -47,7 +47,7 @@ def tables(
     stats: Annotated[Path | None, typer.Option(help="stats.json of `wmlab stats cells`.")] = None,
     heldout: Annotated[list[str] | None, typer.Option(help="heldout.json files of the GRPO runs.")] = None,
     methods: Annotated[
-        str, typer.Option(help="Methods that the task-level tables must hold, comma-separated.")
+        str, typer.Option(help="Methods that the result tables must hold, comma-separated.")
     ] = "",
     only: Annotated[
         str, typer.Option(help="Names of the tables to make, comma-separated; default all.")
