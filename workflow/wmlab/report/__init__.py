@@ -1,0 +1,1 @@
+"""Tables, figures and the one-file report of a study, made from result files only."""

@@ -1,0 +1,39 @@
+"""Names and order of methods in every table and figure, so that they agree everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+METHOD_LABELS = {
+    "copy": "Copy",
+    "w2w": "W2W",
+    "f1": "F1",
+    "em": "EM (SurR)",
+    "behr": "BehR",
+}
+"""Method id → name in tables. ``em`` is the exact-match reward, the paper's SurR (behr.txt, Appendix D)."""
+
+METHOD_NOTES = {
+    "copy": "Copy: the observation of the most similar training transition, no model.",
+    "w2w": "W2W: the supervised world model that every GRPO method starts from.",
+    "f1": "F1: GRPO with the token F1 reward.",
+    "em": "EM (SurR): GRPO with the exact-match reward.",
+    "behr": "BehR: GRPO with the behaviour-consistency reward.",
+}
+
+_ORDER = tuple(METHOD_LABELS)
+
+
+def method_label(method: str) -> str:
+    """Display name of a method id; an unknown id is its own name."""
+    return METHOD_LABELS.get(method, method)
+
+
+def method_key(method: str) -> tuple[int, str]:
+    """Sort key: baselines, then controls, then BehR, then other methods by name."""
+    return (_ORDER.index(method) if method in _ORDER else len(_ORDER), method)
+
+
+def ordered_methods(methods: Iterable[str]) -> list[str]:
+    """Distinct methods in table order."""
+    return sorted(set(methods), key=method_key)
