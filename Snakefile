@@ -1,9 +1,11 @@
 # The workflow: a study is a configuration, this file assembles the stages that turn it into tables.
 #
 #   snakemake --profile local all                                   the study of config.yaml
-#   snakemake --profile local --configfile studies/smoke.yaml       the same steps in minutes
+#   snakemake all --profile local --configfile studies/smoke.yaml   the same steps in minutes
 #   snakemake --profile slurm all                                   on a cluster
 #   snakemake --profile local ablation_behr                         one method and what follows from it
+#
+# Targets come first, or after --: options such as --configfile take every word that follows.
 from snakemake.utils import min_version
 
 min_version("9.27.1")

@@ -24,10 +24,12 @@ from wmlab.config.plan import Plan
 from wmlab.errors import InputError
 from wmlab.io.fingerprint import fingerprint
 
+# Snakemake lists the overlays of the command line first; the last file has the last word.
+OVERLAYS = list(workflow.overwrite_configfiles)
+CONFIGS = [path for path in workflow.configfiles if path not in OVERLAYS] + OVERLAYS
+
 try:
-    PLAN = Plan(
-        check_study(config, [os.path.relpath(path) for path in workflow.configfiles])
-    )
+    PLAN = Plan(check_study(config, [os.path.relpath(path) for path in CONFIGS]))
 except InputError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(error.exit_code)

@@ -28,6 +28,7 @@ rule cells:
 rule statistics:
     input:
         cells="<results>/stats/cells.parquet",
+        tasks=PLAN.cells(),
     output:
         stats="<results>/stats/stats.json",
     log:
@@ -40,6 +41,7 @@ rule statistics:
     resources:
         **request("light"),
     params:
+        tasks=lambda w, input: repeated("--tasks", input.tasks),
         methods=",".join(PLAN.study.methods),
         target=PLAN.config.stats.target,
         metric=PLAN.config.stats.metric,
@@ -51,4 +53,4 @@ rule statistics:
     shell:
         "python -m wmlab stats cells --input {input.cells:q} --methods {params.methods}"
         " --target {params.target} --metric {params.metric} --resamples {params.resamples}"
-        " --seed {params.seed} --out {output.stats:q} 2>&1 | tee {log:q}"
+        " --seed {params.seed} {params.tasks} --out {output.stats:q} 2>&1 | tee {log:q}"

@@ -216,7 +216,7 @@ def test_the_matrix_shares_real_runs_and_gives_the_sft_model_one_seed() -> None:
     methods, seeds, agents = len(plan.methods), len(plan.study.seeds), len(plan.study.agents)
     assert len(plan.models()) == 1 + methods * seeds
     assert len(plan.cells()) == (1 + methods * seeds) * agents
-    assert len([path for path in plan.episodes() if "/real/" in path]) == agents
+    assert len([path for path in plan.played() if "/real/" in path]) == agents
     assert len(plan.summaries()) == 1 + methods * seeds + 1  # and the copy baseline
 
 

@@ -85,6 +85,31 @@ def _summary(plan: Any) -> dict[str, Any]:
 
 
 @app.command()
+def freeze(
+    study: Annotated[str, typer.Option("--study", help="A whole configuration as JSON, or a JSON file.")],
+    out: Annotated[Path, typer.Option("--out", help="YAML file to write.")],
+) -> None:
+    """Check a whole configuration and write it down as YAML, with its provenance beside it.
+
+    Example: wmlab study freeze --study study.json --out results/study/config.yaml
+    """
+    import time
+
+    import yaml
+
+    from wmlab.config.recipes import load_recipe
+    from wmlab.config.root import StudyConfig
+    from wmlab.io.atomic import write_text
+    from wmlab.io.provenance import write_meta
+
+    started = time.time()
+    config = load_recipe(StudyConfig, study).model_dump(mode="json")
+    write_text(out, yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+    write_meta(out, config=config, seed=config["study"]["seed"], inputs=[], started=started)
+    print(f"{out}: study {config['study']['name']}")
+
+
+@app.command()
 def headline(
     study_dir: Annotated[
         Path, typer.Option("--study-dir", help="Folder of a finished study, results/<name>.")

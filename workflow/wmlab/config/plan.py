@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from wmlab.config.domains import SPLITS, Split, TextWorld
-from wmlab.config.recipes import AgentSpec, Architecture, Recipe, SftRecipe, SftSettings
+from wmlab.config.recipes import AgentSpec, Architecture, SftRecipe, SftSettings
 from wmlab.config.root import COPY_METHOD, SFT_METHOD, StudyConfig
+from wmlab.config.section import Section
 from wmlab.config.study import Tier
 
 WEIGHTS = "model.safetensors"
 SFT_SEED = 0
+TABLES = ("single_step", "task_level", "calibration", "real_floor", "sign_tests", "bootstrap")
+FIGURES = ("training_curves", "sft_curves", "crpw_cells", "calibration", "cd_diagram", "episode_lengths")
 
 
 @dataclass(frozen=True, order=True)
@@ -135,20 +138,27 @@ class Plan:
             for agent in self.study.agents
         ]
 
-    def episodes(self) -> list[str]:
-        """Episodes of every agent: Real once, WM and its replay in every world model."""
+    def played(self) -> list[str]:
+        """Episodes of every agent as it acts: Real once, and in every world model."""
         real = [
             f"{self.root}/rollout/{domain}/real/{agent}/episodes.jsonl"
             for domain in self.study.domains
             for agent in self.study.agents
         ]
-        modes = [
-            f"{self.root}/rollout/{model.place}/{agent}/{mode}.jsonl"
+        imagined = [
+            f"{self.root}/rollout/{model.place}/{agent}/wm.jsonl"
             for model in self.models()
             for agent in self.study.agents
-            for mode in ("wm", "w2r")
         ]
-        return real + modes
+        return real + imagined
+
+    def tables(self) -> list[str]:
+        """Names of the tables; the GRPO objective only where something is trained by GRPO."""
+        return [*TABLES, *(["grpo_objective"] if self.methods else [])]
+
+    def figures(self) -> list[str]:
+        """Names of the figures."""
+        return list(FIGURES)
 
     # Slices of the configuration ---------------------------------------------------------------
 
@@ -156,6 +166,10 @@ class Plan:
         """Section of a domain."""
         section: TextWorld = getattr(self.config.domains, name)
         return section
+
+    def resolved(self) -> str:
+        """The whole configuration, inheritance resolved: ``wmlab study freeze --study``."""
+        return _json(self.config)
 
     def collect_recipe(self, domain: str, split: Split) -> str:
         """``wmlab data collect --recipe``."""
@@ -198,5 +212,5 @@ def _trained(settings: SftSettings, architecture: Architecture, thought: bool = 
     return SftRecipe(**settings.model_dump(), architecture=architecture, thought=thought)
 
 
-def _json(recipe: Recipe) -> str:
+def _json(recipe: Section) -> str:
     return json.dumps(recipe.model_dump(mode="json"), sort_keys=True)

@@ -41,7 +41,8 @@ def describe(error: ValidationError, model: type[BaseModel], data: Any) -> str:
         shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:57]}..."
         expected = first["msg"].removeprefix("Input should be ").replace("Input should ", "it should ")
         text = f"{key} is {shown}; expected {expected}"
-    more = len(problems) - 1
+    # What a section gets wrong is found again wherever it is inherited: that is one problem.
+    more = len({(problem["type"], problem["loc"][-1:], repr(problem["input"])) for problem in problems}) - 1
     return text + (f" (and {more} more problem{'s' if more > 1 else ''})" if more else "")
 
 
