@@ -5,14 +5,14 @@ from __future__ import annotations
 from pydantic import Field
 
 from wmlab.config.recipes import GrpoRecipe, GrpoSettings
-from wmlab.config.section import Name, Scalar, Section
+from wmlab.config.section import Name, Real, Section
 
 
 class Method(Section):
     """A GRPO method: a reward, its parameters, and where its recipe differs from section ``grpo``."""
 
     reward: Name = Field(description="name of the reward in the registry")
-    parameters: dict[str, Scalar] = Field(default_factory=dict, description="parameters of the reward")
+    parameters: dict[str, Real] = Field(default_factory=dict, description="parameters of the reward")
     grpo: GrpoSettings = Field(
         description="keys of section `grpo` that differ here; the others are inherited"
     )

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from wmlab.config.problems import describe
-from wmlab.config.section import Count, Name, NonNegative, Positive, Scalar, Section, Share, Whole
+from wmlab.config.section import Count, Name, NonNegative, Positive, Real, Section, Share, Whole
 from wmlab.errors import InputError
 
 
@@ -126,7 +126,7 @@ class GrpoSettings(Recipe):
 class GrpoRecipe(GrpoSettings):
     """What ``wmlab train grpo --recipe`` takes: the settings and the reward's parameters."""
 
-    reward_parameters: dict[str, Scalar] = Field(default_factory=dict, description="parameters of the reward")
+    reward_parameters: dict[str, Real] = Field(default_factory=dict, description="parameters of the reward")
 
 
 class AgentSpec(Recipe):

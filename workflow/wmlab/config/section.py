@@ -32,4 +32,3 @@ Whole = Annotated[int, Field(ge=0)]
 Name = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="letters, digits, '-', '_', '.'")
 ]
-Scalar = bool | int | float | str
