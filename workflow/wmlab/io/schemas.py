@@ -34,6 +34,16 @@ TRAJECTORIES = pa.schema(
     ]
 )
 
+DEMONSTRATIONS = pa.schema(
+    [
+        ("demonstration_id", pa.string()),
+        ("domain", pa.string()),
+        ("task_id", pa.string()),
+        ("messages", pa.list_(MESSAGE)),  # the agent's dialogue: system, user = observation, assistant
+        ("taught", pa.list_(pa.bool_())),  # per message: whether the agent learns to say it
+    ]
+)
+
 TRANSITIONS = pa.schema(
     [
         ("transition_id", pa.string()),
@@ -114,6 +124,7 @@ CELLS = pa.schema(
 
 BY_NAME = {
     "trajectories": TRAJECTORIES,
+    "demonstrations": DEMONSTRATIONS,
     "transitions": TRANSITIONS,
     "predictions": PREDICTIONS,
     "scores": SCORES,

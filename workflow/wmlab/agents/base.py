@@ -1,0 +1,45 @@
+"""The Agent protocol: batch first, text only, the same in Real, WM and planning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Message = dict[str, str]  # {"role", "content"}
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One episode waiting for its next action.
+
+    ``key`` names the episode for caches and seeded draws; ``messages`` is the agent's dialogue
+    (system, user = observation, assistant = own output …), ending with an observation.
+    """
+
+    key: str
+    messages: list[Message]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the agent answered: its raw output, the action parsed from it, tokens generated.
+
+    ``deliberate`` is False for a scripted agent's noise, which demonstrations do not teach.
+    """
+
+    output: str
+    action: str
+    n_tokens: int = 0
+    deliberate: bool = True
+
+
+class Agent(Protocol):
+    """Chooses one action for each waiting episode."""
+
+    @property
+    def system_prompt(self) -> str: ...
+
+    def act(self, turns: Sequence[Turn]) -> list[Decision]: ...
+
+    def finish(self, keys: Sequence[str]) -> None: ...

@@ -1,0 +1,41 @@
+"""ReAct dialogue: the prompt of the default agents and the one parser of their output.
+
+The contract is the papers' (behr.txt Appendix G.2, formats.md 2.2): ``Thought:`` then ``Action:``,
+one command a turn. The wording is ours; the papers' own prompts come with their init-context data.
+"""
+
+from __future__ import annotations
+
+import re
+
+from wmlab.domains.actions import normalise_action
+
+ACTION_PREFIX = "Action:\n"
+SYSTEM_PROMPTS = {
+    "textworld": (
+        "You act in a text adventure. Each turn you read what happened and answer with exactly two parts,\n"
+        "Thought:\n<the goal step you are working on>\n\nAction:\n<one command>\n"
+        "Give a single command of the game, such as look, open box, take key from box, go north."
+    ),
+}
+_THINK = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+
+
+def format_output(action: str, thought: str | None = None) -> str:
+    """The assistant turn for an action, with its thought when there is one."""
+    head = "" if thought is None else f"Thought:\n{thought}\n\n"
+    return f"{head}{ACTION_PREFIX}{action}"
+
+
+def parse_action(output: str) -> str:
+    """The command of an agent's turn; empty when there is none (a recorded no-op in every mode).
+
+    Rule: think blocks are removed; the text after the last ``Action:``, its first non-empty line,
+    normalised. Output without ``Action:`` has no command.
+    """
+    text = _THINK.sub("", output)
+    _, found, tail = text.rpartition("Action:")
+    if not found:
+        return ""
+    lines = (line.strip() for line in tail.splitlines())
+    return normalise_action(next((line for line in lines if line), "").strip("`* "))

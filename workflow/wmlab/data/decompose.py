@@ -1,0 +1,159 @@
+"""Trajectories to transitions: one row per step, with the world model's own chat history.
+
+Roles are the reversed Word2World ones (formats.md 1.1): ``system`` is the initial observation, behind the
+privileged description where the domain has one, ``user`` is a bare action, ``assistant`` the observation
+that follows. A transition's history ends with its action; the gold next observation is its own column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from wmlab.errors import InputError
+
+PRIVILEGED_HEAD = "# Environment Information (Only visible to Assistant)\n\n"
+PRIVILEGED_BREAK = "\n\n# User Environment Information (Displayed to User)\n\n"
+_RESET_ACTIONS = re.compile(r"\nAVAILABLE ACTIONS: (?P<list>[^\n]*)\n?\Z")
+_PAGE_HEAD = "\n\nYour admissible actions of the current situation are: \n[\n"
+_PAGE_ACTIONS = re.compile(re.escape(_PAGE_HEAD) + r"(?P<list>.*?)\n?\]\.(?: \[SUCCESS\])?\Z", re.DOTALL)
+
+TEXTWORLD_VERBS = frozenset(
+    ("go", "look", "inventory", "examine", "open", "close", "lock", "unlock", "take", "drop", "put")
+) | frozenset(("insert", "eat", "wait", "help", "goal", "score"))
+_SYNONYMS = {
+    "i": "inventory",
+    "inv": "inventory",
+    "l": "look",
+    "x": "examine",
+    "get": "take",
+    "pick": "take",
+    "z": "wait",
+    "walk": "go",
+    **dict.fromkeys(("north", "south", "east", "west", "n", "s", "e", "w"), "go"),
+}
+_WEBSHOP_ACTION = re.compile(r"(?P<verb>search|click|think)\[", re.IGNORECASE)
+
+
+def compose_system(initial_observation: str, privileged: str | None) -> str:
+    """The system turn: the initial observation, behind the privileged block when there is one."""
+    if privileged is None:
+        return initial_observation
+    return f"{PRIVILEGED_HEAD}{privileged}{PRIVILEGED_BREAK}{initial_observation}\n"
+
+
+def split_system(content: str) -> tuple[str, str | None]:
+    """Inverse of :func:`compose_system`: (initial observation, privileged block or None)."""
+    if content.startswith(PRIVILEGED_HEAD) and PRIVILEGED_BREAK in content and content.endswith("\n"):
+        privileged, _, shown = content[len(PRIVILEGED_HEAD) : -1].partition(PRIVILEGED_BREAK)
+        if compose_system(shown, privileged) == content:
+            return shown, privileged
+    return content, None
+
+
+def _page_block(observation: str) -> re.Match[str] | None:
+    """The WebShop block, searched from its last head so that time stays linear."""
+    start = observation.rfind(_PAGE_HEAD)
+    return _PAGE_ACTIONS.match(observation, start) if start >= 0 else None
+
+
+def admissible_actions(observation: str) -> list[str] | None:
+    """The actions an observation lists: TextWorld and ALFWorld at reset, WebShop on each page; else None."""
+    page = _page_block(observation)
+    if page:
+        return [line.rstrip(",").strip("'") for line in page["list"].split("\n") if line.strip()]
+    reset = _RESET_ACTIONS.search(observation)
+    if reset:
+        return [action.strip() for action in reset["list"].split(",") if action.strip()]
+    return None
+
+
+def without_admissible(observation: str) -> str:
+    """The observation without its block of admissible actions and outer whitespace."""
+    page = _page_block(observation)
+    shown = observation[: page.start()] if page else observation
+    return _RESET_ACTIONS.sub("", shown).strip()
+
+
+def action_type(domain: str, action: str) -> str:
+    """The kind of an action: its verb, normalised; ``other`` when the domain does not know the verb.
+
+    TextWorld: the first word, with the parser's synonyms folded (``north`` is ``go``, ``x`` is
+    ``examine``). WebShop: ``search``, ``click`` or ``think``. Elsewhere the first word.
+    """
+    if domain == "webshop":
+        match = _WEBSHOP_ACTION.match(action.strip())
+        return match["verb"].lower() if match else "other"
+    first = action.split(maxsplit=1)
+    verb = first[0].casefold() if first else ""
+    if domain != "textworld":
+        return verb or "other"
+    verb = _SYNONYMS.get(verb, verb)
+    return verb if verb in TEXTWORLD_VERBS else "other"
+
+
+def history_is_whole(history: Any) -> bool:
+    """True for a non-empty list of messages without nulls."""
+    return bool(history) and all(
+        turn is not None and turn["role"] is not None and turn["content"] is not None for turn in history
+    )
+
+
+def _check(trajectory: Mapping[str, Any], source: object, row: int) -> list[dict[str, Any]]:
+    """The steps of a trajectory row; InputError when it is broken."""
+    for column in ("trajectory_id", "domain", "task_id", "split", "initial_observation", "steps"):
+        if trajectory[column] is None:
+            raise InputError.at(source, f"{column} is null", "drop or repair the trajectory", row)
+    steps: list[dict[str, Any]] = trajectory["steps"]
+    ended = False
+    for k, step in enumerate(steps):
+        if step is None or step["action"] is None or not step["action"].strip():
+            raise InputError.at(source, f"step {k} has an empty action", "drop or repair the trajectory", row)
+        if step["observation"] is None:
+            raise InputError.at(source, f"step {k} has no observation", "drop or repair the trajectory", row)
+        if ended:
+            raise InputError.at(source, f"step {k} comes after done", "cut the trajectory at done", row)
+        ended = bool(step["done"])
+    return steps
+
+
+def transitions(trajectories: Iterable[Mapping[str, Any]], source: object) -> Iterator[dict[str, Any]]:
+    """Rows of the ``transitions`` contract, trajectory by trajectory, step by step.
+
+    ``is_terminal`` marks the last step of a trajectory that ended (done). The last logged step of an
+    unfinished one is not terminal, and has no ``next_action`` either. Raises InputError naming ``source``
+    and the 0-based row for an empty action, a null field, a step after done, or a repeated
+    ``trajectory_id``.
+    """
+    seen: set[str] = set()
+    for row, trajectory in enumerate(trajectories):
+        steps = _check(trajectory, source, row)
+        identity = trajectory["trajectory_id"]
+        if identity in seen:
+            raise InputError.at(
+                source, f"trajectory_id {identity!r} is repeated", "give each its own id", row
+            )
+        seen.add(identity)
+        opening = compose_system(trajectory["initial_observation"], trajectory["privileged"])
+        messages = [{"role": "system", "content": opening}]
+        before = admissible_actions(trajectory["initial_observation"])
+        for k, step in enumerate(steps):
+            messages.append({"role": "user", "content": step["action"]})
+            yield {
+                "transition_id": f"{identity}/step_{k:03d}",
+                "trajectory_id": identity,
+                "domain": trajectory["domain"],
+                "task_id": trajectory["task_id"],
+                "split": trajectory["split"],
+                "step": k,
+                "history": list(messages),
+                "action": step["action"],
+                "action_type": action_type(trajectory["domain"], step["action"]),
+                "observation": step["observation"],
+                "next_action": steps[k + 1]["action"] if k + 1 < len(steps) else None,
+                "is_terminal": bool(step["done"]),
+                "admissible": before,
+            }
+            messages.append({"role": "assistant", "content": step["observation"]})
+            before = step["admissible"]

@@ -1,0 +1,17 @@
+"""One rule for what an agent's command becomes, the same in Real, WM and W2R."""
+
+from __future__ import annotations
+
+import unicodedata
+
+MAX_ACTION_CHARACTERS = 200
+
+
+def normalise_action(text: str) -> str:
+    """One printable line: white space collapsed, control characters dropped, at most 200 characters.
+
+    Model output is data: line breaks would otherwise become several commands of a parser game.
+    """
+    head = text[: 4 * MAX_ACTION_CHARACTERS]
+    printable = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in head)
+    return " ".join(printable.split())[:MAX_ACTION_CHARACTERS].rstrip()

@@ -1,0 +1,66 @@
+"""Make, load and save the models: Llama architecture, safetensors only."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from wmlab.config.recipes import Architecture
+from wmlab.errors import InputError, ModelFailure
+
+
+def new_model(architecture: Architecture, tokenizer: Any, seed: int) -> Any:
+    """A randomly initialised Llama with tied embeddings, weights drawn from ``seed`` alone."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=architecture.hidden_size,
+        num_hidden_layers=architecture.layers,
+        num_attention_heads=architecture.heads,
+        num_key_value_heads=architecture.kv_heads,
+        intermediate_size=architecture.intermediate_size,
+        max_position_embeddings=architecture.max_position,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        attn_implementation="sdpa",
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return LlamaForCausalLM(config)
+
+
+def load_model(path: str | Path, dtype: torch.dtype = torch.float32) -> Any:
+    """Load a causal LM folder for inference. Raises InputError/ModelFailure with the folder's name."""
+    from transformers import AutoModelForCausalLM
+
+    if not (Path(path) / "config.json").is_file():
+        raise InputError.at(path, "no model there (config.json is missing)", "train it or give another folder")
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            str(path), dtype=dtype, use_safetensors=True, attn_implementation="sdpa"
+        )
+    except Exception as error:
+        raise ModelFailure(f"{path}: model cannot be loaded ({type(error).__name__}: {error})") from error
+    return model.eval()
+
+
+def save_model(path: str | Path, model: Any, tokenizer: Any) -> None:
+    """Write weights, config and tokenizer into a fresh folder that is renamed into place."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    try:
+        model.save_pretrained(work, safe_serialization=True)
+        tokenizer.save_pretrained(work)
+        if target.exists():
+            shutil.rmtree(target)
+        work.rename(target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

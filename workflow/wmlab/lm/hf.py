@@ -1,0 +1,119 @@
+"""The LanguageModel protocol on transformers, in process (CPU or CUDA)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from wmlab.lm.base import Chat, Completion, Sampling
+from wmlab.lm.build import load_model
+from wmlab.lm.decode import DecodeCache, decode
+from wmlab.lm.tokenizer import encode_chat, load_tokenizer
+from wmlab.lm.tree import Tree, branch_logprobs, chunks
+
+MAX_BATCH_TOKENS = 8192
+
+
+class HFModel:
+    """A causal LM and its tokenizer. ``model_id`` names it in records; it is never used as a path."""
+
+    def __init__(self, model: Any, tokenizer: Any, model_id: str) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self._model_id = model_id
+        self._cache = DecodeCache()
+
+    @classmethod
+    def load(cls, path: str | Path, model_id: str | None = None) -> HFModel:
+        """Load a model folder in fp32: scores are differences of small numbers."""
+        return cls(load_model(path), load_tokenizer(path), model_id or Path(path).name)
+
+    @property
+    def model_id(self) -> str:
+        """Name of the model in records."""
+        return self._model_id
+
+    @property
+    def end_id(self) -> int:
+        """The token that closes a turn."""
+        return int(self.tokenizer.eos_token_id)
+
+    def encode(self, chat: Chat) -> list[int]:
+        """Ids of a dialogue, ready for the assistant's next turn."""
+        return encode_chat(self.tokenizer, chat, generation_prompt=True)
+
+    def decode_ids(self, ids: Sequence[int]) -> str:
+        """Text of generated ids."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def generate(self, chats: Sequence[Chat], sampling: Sampling) -> list[list[Completion]]:
+        """(chats,) → (chats, n) completions, in batches of similar length, without a lasting cache."""
+        prompts = [self.encode(chat) for chat in chats]
+        generator = torch.Generator().manual_seed(sampling.seed)
+        results: list[list[Completion]] = [[] for _ in prompts]
+        trees = [Tree(prompt, [], []) for prompt in prompts]
+        for group in chunks(trees, MAX_BATCH_TOKENS):
+            answers = self._decode(DecodeCache(), group, [prompts[i] for i in group], sampling, generator)
+            for index, answer in zip(group, answers, strict=True):
+                results[index] = answer
+        return results
+
+    def continue_dialogues(
+        self, keys: Sequence[str], chats: Sequence[Chat], sampling: Sampling
+    ) -> list[Completion]:
+        """Greedy next turns of running dialogues; ``keys`` tie them to the cache of earlier calls."""
+        prompts = [self.encode(chat) for chat in chats]
+        answers = self._decode(self._cache, keys, prompts, sampling, None)
+        return [answer[0] for answer in answers]
+
+    def _decode(
+        self,
+        cache: DecodeCache,
+        keys: Sequence[object],
+        prompts: Sequence[Sequence[int]],
+        sampling: Sampling,
+        generator: torch.Generator | None,
+    ) -> list[list[Completion]]:
+        decoded = decode(
+            self.model,
+            cache,
+            [str(key) for key in keys],
+            prompts,
+            n=sampling.n,
+            temperature=sampling.temperature,
+            max_new_tokens=sampling.max_new_tokens,
+            end_id=self.end_id,
+            generator=generator,
+        )
+        return [
+            [Completion(self.decode_ids(ids), tuple(ids), "stop" if ended else "length") for ids, ended in row]
+            for row in decoded
+        ]
+
+    def score(self, requests: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[list[float]]:
+        """Log-probabilities (nats) of each continuation's tokens; equal contexts share one prefix."""
+        by_context: dict[tuple[int, ...], list[int]] = {}
+        for index, (context, _) in enumerate(requests):
+            by_context.setdefault(tuple(context), []).append(index)
+        trees = [
+            Tree(context, [requests[i][1] for i in members], [len(requests[i][1]) for i in members])
+            for context, members in by_context.items()
+        ]
+        scores: list[list[float]] = [[] for _ in requests]
+        for members, branches in zip(by_context.values(), self.score_trees(trees), strict=True):
+            for index, values in zip(members, branches, strict=True):
+                scores[index] = values
+        return scores
+
+    @torch.inference_mode()
+    def score_trees(self, trees: Sequence[Tree]) -> list[list[list[float]]]:
+        """Per tree and branch, the log-probabilities (nats) of its scored tokens."""
+        results: list[list[list[float]]] = [[] for _ in trees]
+        for group in chunks(trees, MAX_BATCH_TOKENS):
+            values, _ = branch_logprobs(self.model, [trees[i] for i in group])
+            for index, branches in zip(group, values, strict=True):
+                results[index] = [branch.tolist() for branch in branches]
+        return results

@@ -1,0 +1,126 @@
+"""A byte-level BPE tokenizer trained on the study's own text.
+
+Environment text is formulaic, so merges may cross spaces inside a sentence: a TextWorld trajectory
+takes about 350 tokens instead of 1,280 with word-bounded merges. Sentences end at ``.``, ``!``, ``?``,
+``,`` or a line break; digits stand alone, so that scores and turn counters stay countable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+ROLES = ("system", "user", "assistant")
+END = "<|end|>"
+PAD = "<|pad|>"
+# One special token opens each turn and one closes it: no merge can cross a turn, so the ids of a
+# dialogue are always a prefix of the ids of its continuation.
+CHAT_TEMPLATE = (
+    "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+)
+_SENTENCE = r"\n+|[^\n.!?,]*[.!?,]+ ?|[^\n.!?,]+"
+
+
+def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Any:
+    """Train on ``texts`` and return a ``PreTrainedTokenizerFast`` with the chat template above."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    specials = [PAD, END, *(f"<|{role}|>" for role in ROLES)]
+    core = Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_SENTENCE), "isolated"),
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    core.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=specials,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+        max_token_length=200,
+    )
+    core.train_from_iterator(texts, trainer)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=core, pad_token=PAD, eos_token=END, clean_up_tokenization_spaces=False
+    )
+    tokenizer.chat_template = CHAT_TEMPLATE
+    return tokenizer
+
+
+def load_tokenizer(path: str | Path) -> Any:
+    """Load a tokenizer folder (``trust_remote_code`` stays off)."""
+    from transformers import AutoTokenizer
+
+    from wmlab.errors import InputError
+
+    if not Path(path).is_dir():
+        raise InputError.at(path, "no tokenizer folder there", "make it with `wmlab train tokenizer`")
+    return AutoTokenizer.from_pretrained(str(path))
+
+
+def encode_chat(tokenizer: Any, chat: Iterable[dict[str, str]], *, generation_prompt: bool) -> list[int]:
+    """Token ids of a dialogue under the tokenizer's chat template.
+
+    Text that spells a special token is text: it is broken so that it cannot open or close a turn.
+    """
+    if tokenizer.chat_template == CHAT_TEMPLATE:
+        ids = [i for m in chat for i in _turn_ids(tokenizer, m["role"], m["content"])]
+        return [*ids, tokenizer.convert_tokens_to_ids("<|assistant|>")] if generation_prompt else ids
+    messages = [{"role": m["role"], "content": _inert(tokenizer, m["content"])} for m in chat]
+    encoded = tokenizer.apply_chat_template(
+        messages, add_generation_prompt=generation_prompt, tokenize=True, return_dict=False
+    )
+    return list(encoded)
+
+
+@lru_cache(maxsize=65536)
+def _turn_ids(tokenizer: Any, role: str, content: str) -> tuple[int, ...]:
+    """Ids of one turn of our own template: its special tokens isolate it, so turns encode on their own."""
+    if role not in ROLES:
+        raise ValueError(f"unknown role {role!r}")
+    opening, end = tokenizer.convert_tokens_to_ids([f"<|{role}|>", END])
+    return (opening, *tokenizer.encode(_inert(tokenizer, content), add_special_tokens=False), end)
+
+
+def _inert(tokenizer: Any, text: str) -> str:
+    """Break special-token spellings in data by a space after their first character."""
+    if "<" not in text:
+        return text
+    for special in [*tokenizer.all_special_tokens, *(f"<|{role}|>" for role in ROLES)]:
+        text = text.replace(special, special[0] + " " + special[1:])
+    return text
+
+
+def encode_turns(tokenizer: Any, chat: list[dict[str, str]], taught: list[bool]) -> tuple[list[int], list[bool]]:
+    """Ids of a dialogue and, per id, whether it is to be learnt: content and end mark of taught turns.
+
+    Raises ValueError when the template is not prefix-stable, for then turns have no ids of their own.
+    """
+    ids: list[int] = []
+    mask: list[bool] = []
+    for index, learn in enumerate(taught):
+        if tokenizer.chat_template == CHAT_TEMPLATE:
+            turn = _turn_ids(tokenizer, chat[index]["role"], chat[index]["content"])
+            ids.extend(turn)
+            mask.extend([False] + [learn] * (len(turn) - 1))
+            continue
+        if learn and chat[index]["role"] == "assistant":
+            # The generation prompt is given, not learnt.
+            _extend(ids, mask, encode_chat(tokenizer, chat[:index], generation_prompt=True), False)
+        _extend(ids, mask, encode_chat(tokenizer, chat[: index + 1], generation_prompt=False), learn)
+    return ids, mask
+
+
+def _extend(ids: list[int], mask: list[bool], longer: list[int], learn: bool) -> None:
+    if longer[: len(ids)] != ids:
+        raise ValueError("the chat template is not prefix-stable")
+    added = longer[len(ids) :]
+    ids.extend(added)
+    mask.extend([learn] * len(added))
