@@ -10,89 +10,134 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from wmlab.config.problems import describe
+from wmlab.config.section import Count, Name, NonNegative, Positive, Real, Section, Share, Whole
 from wmlab.errors import InputError
 
-Fraction = Annotated[float, Field(ge=0, le=1)]
-Positive = Annotated[int, Field(ge=1)]
 
-
-class Recipe(BaseModel):
+class Recipe(Section):
     """Base: frozen, no unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+Shares = Annotated[tuple[Share, ...], Field(min_length=1, strict=False)]
 
 
 class CollectRecipe(Recipe):
     """How real trajectories and demonstrations are played."""
 
-    trajectories_per_game: Positive = 8
-    noise: tuple[Fraction, ...] = Field((0.0, 0.15, 0.3, 0.45, 0.6, 0.8), min_length=1)
-    step_cap: Positive = 50
-    demonstrations_per_game: int = Field(0, ge=0)
-    demonstration_noise: tuple[Fraction, ...] = Field((0.0, 0.15), min_length=1)
+    trajectories_per_game: Count = Field(default=8, description="trajectories played on each game")
+    noise: Shares = Field(
+        default=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5),
+        description="shares of stray actions; trajectory k of a game uses entry k modulo the length",
+    )
+    step_cap: Count = Field(default=50, description="actions after which a trajectory is cut")
+    demonstrations_per_game: Whole = Field(default=0, description="expert demonstrations a game, for agents")
+    demonstration_noise: Shares = Field(
+        default=(0.0, 0.15), description="shares of harmless detours in them: shown, not taught"
+    )
 
 
 class TokenizerRecipe(Recipe):
     """Byte-level BPE whose merges may cross spaces inside a sentence."""
 
-    vocab_size: Positive = 3000
+    vocab_size: Annotated[int, Field(ge=300)] = Field(
+        default=3000, description="entries, the 256 bytes and the special tokens included"
+    )
 
 
 class Architecture(Recipe):
     """A Llama-architecture model trained from scratch."""
 
-    hidden_size: Positive
-    layers: Positive
-    heads: Positive
-    kv_heads: Positive
-    intermediate_size: Positive
-    max_position: Positive = 4096
+    hidden_size: Count = Field(description="width of the residual stream")
+    layers: Count = Field(description="number of blocks")
+    heads: Count = Field(description="attention heads")
+    kv_heads: Count = Field(description="key-value heads")
+    intermediate_size: Count = Field(description="width of the feed-forward layer")
+    max_position: Count = Field(default=4096, description="longest sequence, tokens")
+
+    @model_validator(mode="after")
+    def _divides(self) -> Architecture:
+        if self.hidden_size % self.heads:
+            raise ValueError(f"hidden_size {self.hidden_size} is not a multiple of heads {self.heads}")
+        if self.heads % self.kv_heads:
+            raise ValueError(f"heads {self.heads} is not a multiple of kv_heads {self.kv_heads}")
+        return self
+
+    def parameters(self, vocab_size: int) -> int:
+        """Number of parameters, input and output embeddings tied."""
+        attention = 2 * self.hidden_size**2 + 2 * self.hidden_size**2 * self.kv_heads // self.heads
+        block = attention + 3 * self.hidden_size * self.intermediate_size + 2 * self.hidden_size
+        return vocab_size * self.hidden_size + self.layers * block + self.hidden_size
 
 
-class SftRecipe(Recipe):
-    """Supervised fine-tuning; lengths in tokens."""
+class SftSettings(Recipe):
+    """Supervised fine-tuning without its architecture: section ``sft``; lengths in tokens."""
+
+    epochs: Positive = Field(default=8.0, description="passes over the data")
+    batch_size: Count = Field(default=4, description="sequences a step")
+    learning_rate: Positive = Field(default=3e-3, description="peak learning rate")
+    warmup_fraction: Share = Field(default=0.05, description="share of the steps in which the rate rises")
+    weight_decay: NonNegative = Field(default=0.0, description="decoupled weight decay")
+    max_length: Count = Field(default=2048, description="longest training sequence, tokens")
+    validation_points: Count = Field(default=4, description="validations during the run, evenly spaced")
+    train_on: Literal["taught", "all"] = Field(
+        default="taught", description="tokens with loss: observations (agents: taught actions), or all"
+    )
+    checkpoint_minutes: Positive = Field(default=2.0, description="minutes between checkpoints")
+
+
+class SftRecipe(SftSettings):
+    """What ``wmlab train sft --recipe`` takes."""
 
     architecture: Architecture
-    epochs: float = Field(8, gt=0)
-    batch_size: Positive = 4
-    learning_rate: float = Field(3e-3, gt=0)
-    warmup_fraction: Fraction = 0.05
-    weight_decay: float = Field(0.0, ge=0)
-    max_length: Positive = 2048
-    validation_points: int = Field(4, ge=1)
-    train_on: Literal["taught", "all"] = "taught"
-    checkpoint_minutes: float = Field(2.0, gt=0)
+    thought: bool = Field(default=True, description="agents: learn the thought before each action")
 
 
-class RewardSpec(Recipe):
-    """A reward of the registry and its parameters."""
+class GrpoSettings(Recipe):
+    """GRPO from an SFT checkpoint (behr.txt 4.3, B.1; metrics.md 5): section ``grpo``."""
 
-    name: str
-    parameters: dict[str, float] = Field(default_factory=dict)
+    steps: Count = Field(default=60, description="optimiser steps")
+    prompts_per_step: Count = Field(default=8, description="prompts sampled a step")
+    group: Annotated[int, Field(ge=2)] = Field(default=5, description="samples a prompt")
+    temperature: Positive = Field(default=1.3, description="sampling temperature")
+    learning_rate: Positive = Field(default=1e-4, description="learning rate")
+    warmup_steps: Whole = Field(default=5, description="steps in which the rate rises")
+    kl_coefficient: NonNegative = Field(
+        default=1e-3, description="weight of the low-variance KL to the SFT model"
+    )
+    clip: Positive = Field(default=0.2, description="clip range of the probability ratio")
+    std_floor: Positive = Field(default=1e-3, description="floor of a group's reward standard deviation")
+    max_failed: Share = Field(
+        default=0.05, description="share of failed rewards in a step that stops the run"
+    )
+    max_new_tokens: Count = Field(default=192, description="longest sampled observation, tokens")
+    max_grad_norm: Positive = Field(default=1.0, description="largest gradient norm")
+    validation_every: Count = Field(default=20, description="steps between validations")
+    validation_prompts: Count = Field(default=64, description="validation transitions read each time")
+    heldout_prompts: Count = Field(
+        default=64, description="held-out prompts scored before and after training"
+    )
+    heldout_samples: Count = Field(default=4, description="samples of each of them")
+    checkpoint_every: Count = Field(default=20, description="steps between checkpoints")
 
 
-class GrpoRecipe(Recipe):
-    """GRPO from an SFT checkpoint (behr.txt 4.3, B.1; metrics.md 5)."""
+class GrpoRecipe(GrpoSettings):
+    """What ``wmlab train grpo --recipe`` takes: the settings and the reward's parameters."""
 
-    steps: Positive = 60
-    prompts_per_step: Positive = 8
-    group: int = Field(5, ge=2)
-    temperature: float = Field(1.3, gt=0)
-    learning_rate: float = Field(1e-4, gt=0)
-    warmup_steps: int = Field(5, ge=0)
-    kl_coefficient: float = Field(1e-3, ge=0)
-    clip: float = Field(0.2, gt=0)
-    std_floor: float = Field(1e-3, gt=0)
-    max_failed: Fraction = 0.05
-    max_new_tokens: Positive = 192
-    max_grad_norm: float = Field(1.0, gt=0)
-    validation_every: Positive = 20
-    validation_prompts: Positive = 64
-    heldout_prompts: Positive = 64
-    heldout_samples: Positive = 4
-    checkpoint_every: Positive = 20
+    reward_parameters: dict[str, Real] = Field(default_factory=dict, description="parameters of the reward")
+
+
+class AgentSpec(Recipe):
+    """What ``wmlab rollout --agent`` takes: the agent as a rollout sees it."""
+
+    agent_id: Name = Field(description="name of the agent in the results")
+    kind: Literal["scripted", "lm"] = Field(
+        description="scripted: follows the goal text; lm: a model, --agent-model"
+    )
+    epsilon: Share = Field(default=0.0, description="scripted: share of turns spent on some other command")
+    temperature: NonNegative = Field(default=0.0, description="lm: sampling temperature, 0 is greedy")
 
 
 R = TypeVar("R", bound=BaseModel)
@@ -100,19 +145,18 @@ R = TypeVar("R", bound=BaseModel)
 
 def load_recipe(model: type[R], source: str) -> R:
     """Validate JSON text or a JSON file as ``model``. Raises InputError naming the first bad key."""
-    text, where = source, "--recipe"
+    text, where = source, "recipe"
     if not source.lstrip().startswith("{"):
         where = source
         try:
             text = Path(source).read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError.at(source, f"cannot be read ({error.strerror})", "give JSON or a JSON file") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError.at(source, f"cannot be read ({error})", "give JSON or a JSON file") from None
     try:
-        return model.model_validate(json.loads(text))
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        known = ", ".join(model.model_fields)
-        raise InputError.at(where, f"{key}: {first['msg']}", f"known keys: {known}") from None
+        data = json.loads(text)
     except ValueError as error:
         raise InputError.at(where, f"not JSON ({error})", "give a JSON object") from None
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise InputError(f"{where}: {describe(error, model, data)}") from None

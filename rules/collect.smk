@@ -1,0 +1,87 @@
+# Frozen task panels, and trajectories played on them in the real environment.
+
+
+rule panel:
+    output:
+        panel="<results>/panels/{domain}/{split}.json",
+    log:
+        "<logs>/panel/{domain}/{split}.log",
+    benchmark:
+        "<benchmarks>/panel/{domain}/{split}.tsv"
+    priority: 100
+    conda:
+        "../envs/cpu.yaml"
+    threads: threads_of("games")
+    resources:
+        **request("games"),
+    params:
+        first_seed=lambda w: PLAN.domain(w.domain).games(w.split).first_seed,
+        limit=lambda w: PLAN.domain(w.domain).games(w.split).games,
+        cache=PLAN.cache,
+        code=fingerprint("wmlab.cli.env:panel"),
+    message:
+        "Freeze the {wildcards.split} tasks of {wildcards.domain}"
+    shell:
+        "python -m wmlab env panel --domain {wildcards.domain} --split {wildcards.split}"
+        " --first-seed {params.first_seed} --limit {params.limit} --cache {params.cache:q}"
+        " --out {output.panel:q} 2>&1 | tee {log:q}"
+
+
+rule collect:
+    input:
+        panel="<results>/panels/{domain}/{split}.json",
+    output:
+        trajectories="<results>/collect/{domain}/{split}/trajectories.parquet",
+    log:
+        "<logs>/collect/{domain}/{split}.log",
+    benchmark:
+        "<benchmarks>/collect/{domain}/{split}.tsv"
+    wildcard_constraints:
+        split="validation|test",
+    priority: 60
+    conda:
+        "../envs/cpu.yaml"
+    threads: threads_of("games")
+    resources:
+        **request("games"),
+    params:
+        recipe=lambda w: PLAN.collect_recipe(w.domain, w.split),
+        cache=PLAN.cache,
+        seed=PLAN.study.seed,
+        code=fingerprint("wmlab.cli.data:collect"),
+    message:
+        "Play the {wildcards.split} games of {wildcards.domain}"
+    shell:
+        "python -m wmlab data collect --panel {input.panel:q} --recipe {params.recipe:q}"
+        " --cache {params.cache:q} --workers {threads} --seed {params.seed}"
+        " --out {output.trajectories:q} 2>&1 | tee {log:q}"
+
+
+rule collect_train:
+    input:
+        panel="<results>/panels/{domain}/train.json",
+    output:
+        trajectories="<results>/collect/{domain}/train/trajectories.parquet",
+        demonstrations="<results>/collect/{domain}/train/demonstrations.parquet",
+    log:
+        "<logs>/collect/{domain}/train.log",
+    benchmark:
+        "<benchmarks>/collect/{domain}/train.tsv"
+    priority: 100
+    conda:
+        "../envs/cpu.yaml"
+    threads: threads_of("games")
+    resources:
+        **request("games"),
+    params:
+        recipe=lambda w: PLAN.collect_recipe(w.domain, "train"),
+        cache=PLAN.cache,
+        seed=PLAN.study.seed,
+        code=fingerprint("wmlab.cli.data:collect"),
+    message:
+        "Play the training games of {wildcards.domain}"
+    shell:
+        "python -m wmlab data collect --panel {input.panel:q} --recipe {params.recipe:q}"
+        " --cache {params.cache:q} --workers {threads} --seed {params.seed}"
+        " --out {output.trajectories:q} --demonstrations {output.demonstrations:q}"
+        " 2>&1 | tee {log:q}"

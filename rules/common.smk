@@ -1,0 +1,62 @@
+# What the stages share: the checked configuration, the code's fingerprint, small helpers.
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+
+# The code beside this file is the code that runs, with the Python that runs Snakemake.
+SOURCE = Path(workflow.basedir) / "workflow"
+sys.path.insert(0, str(SOURCE))
+os.environ.update(
+    PYTHONPATH=os.pathsep.join(
+        filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")])
+    ),
+    PATH=os.pathsep.join(
+        filter(None, [str(Path(sys.executable).parent), os.environ.get("PATH")])
+    ),
+    OMP_WAIT_POLICY="passive",
+)
+
+from wmlab.config.domains import SPLITS
+from wmlab.config.load import check_study
+from wmlab.config.plan import Plan
+from wmlab.errors import InputError
+from wmlab.io.fingerprint import fingerprint
+
+# Snakemake lists the overlays of the command line first; the last file has the last word.
+OVERLAYS = list(workflow.overwrite_configfiles)
+CONFIGS = [path for path in workflow.configfiles if path not in OVERLAYS] + OVERLAYS
+
+try:
+    PLAN = Plan(check_study(config, [os.path.relpath(path) for path in CONFIGS]))
+except InputError as error:
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(error.exit_code)
+
+
+def one_of(names):
+    """A wildcard constraint: any of the names, and nothing else."""
+    return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+
+
+def threads_of(tier):
+    """CPU threads of a kind of job."""
+    return PLAN.tier(tier).threads
+
+
+def request(tier):
+    """Resources of a kind of job; GPUs only where the study asks for them."""
+    wanted = PLAN.tier(tier)
+    gpus = {"gpu": wanted.gpu} if wanted.gpu else {}
+    return {"mem_mb": wanted.mem_mb, "runtime": wanted.runtime, **gpus}
+
+
+def repeated(option, paths):
+    """A command-line option once for every path."""
+    return " ".join(f"{option} {shlex.quote(str(path))}" for path in paths)
+
+
+def folders(option, files):
+    """A command-line option with the folder of every file: nothing when there is none."""
+    return repeated(option, [Path(file).parent for file in files])

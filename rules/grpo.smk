@@ -1,0 +1,42 @@
+# GRPO from the SFT checkpoint, one job a method and seed.
+
+
+rule grpo:
+    input:
+        sft=lambda w: PLAN.weights(w.domain, w.backbone, "w2w", 0),
+        transitions="<results>/filter/{domain}/{backbone}/transitions.parquet",
+        validation="<results>/decompose/{domain}/validation/transitions.parquet",
+        reference=lambda w: PLAN.reference_weights(w.domain),
+    output:
+        weights="<results>/models/{domain}/{backbone}/{method}/seed{seed}/model.safetensors",
+        settings="<results>/models/{domain}/{backbone}/{method}/seed{seed}/config.json",
+        curves="<results>/models/{domain}/{backbone}/{method}/seed{seed}/curves.jsonl",
+        heldout="<results>/models/{domain}/{backbone}/{method}/seed{seed}/heldout.json",
+    log:
+        "<logs>/grpo/{domain}/{backbone}/{method}/seed{seed}.log",
+    benchmark:
+        "<benchmarks>/grpo/{domain}/{backbone}/{method}/seed{seed}.tsv"
+    wildcard_constraints:
+        method=one_of(PLAN.methods),
+    priority: 80
+    conda:
+        "../envs/cpu.yaml"
+    threads: threads_of("training")
+    resources:
+        **request("training"),
+    params:
+        reward=lambda w: PLAN.config.methods[w.method].reward,
+        recipe=lambda w: PLAN.grpo_recipe(w.method),
+        sft=subpath(input.sft, parent=True),
+        reference=subpath(input.reference, parent=True),
+        checkpoints=lambda w: f"{PLAN.root}/checkpoints/grpo/{w.domain}/{w.backbone}/{w.method}/seed{w.seed}",
+        folder=subpath(output.weights, parent=True),
+        code=fingerprint("wmlab.cli.train:grpo"),
+    message:
+        "Train {wildcards.backbone} with reward {params.reward}, seed {wildcards.seed}"
+    shell:
+        "python -m wmlab train grpo --model {params.sft:q} --transitions {input.transitions:q}"
+        " --validation {input.validation:q} --reference {params.reference:q}"
+        " --reward {params.reward} --recipe {params.recipe:q} --threads {threads}"
+        " --seed {wildcards.seed} --checkpoints {params.checkpoints:q}"
+        " --out {params.folder:q} 2>&1 | tee {log:q}"

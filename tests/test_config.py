@@ -1,0 +1,269 @@
+"""The configuration: what is accepted, what one line an error is, what each command gets."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from wmlab.config.load import check_study, deep_merge, load_study, read_yaml
+from wmlab.config.plan import Plan
+from wmlab.config.recipes import Architecture, CollectRecipe, GrpoRecipe, SftRecipe, load_recipe
+from wmlab.config.root import StudyConfig
+from wmlab.config.schema import schema_text
+from wmlab.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[1]
+BASE = ROOT / "config.yaml"
+
+
+def study(tmp_path: Path, overlay: dict[str, Any] | str) -> StudyConfig:
+    path = tmp_path / "overlay.yaml"
+    path.write_text(overlay if isinstance(overlay, str) else yaml.safe_dump(overlay))
+    return load_study([path], BASE)
+
+
+def problem(tmp_path: Path, overlay: dict[str, Any] | str) -> str:
+    with pytest.raises(InputError) as caught:
+        study(tmp_path, overlay)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_the_default_study_and_every_overlay_are_valid() -> None:
+    assert load_study(base=BASE).study.name == "study"
+    overlays = sorted((ROOT / "studies").glob("*.yaml"))
+    assert overlays
+    for overlay in overlays:
+        assert load_study([overlay], BASE).study.name == overlay.stem
+
+
+@pytest.mark.parametrize(
+    ("overlay", "parts"),
+    [
+        ({"grpo": {"temprature": 1.0}}, ["overlay.yaml", "grpo.temprature", "'temperature'"]),
+        ({"stusy": {}}, ["overlay.yaml", "'stusy'", "'study'"]),
+        (
+            {"agents": {"scripted": {"epsilom": 0.1}}},
+            ["overlay.yaml", "agents.scripted.epsilom", "'epsilon'"],
+        ),
+        ({"agents": {"clone-small": {"sft": {"epoch": 2}}}}, ["agents.clone-small.sft.epoch", "'epochs'"]),
+        ({"methods": {"behr": {"grpo": {"step": 2}}}}, ["methods.behr.grpo.step", "'steps'"]),
+        ({"domains": {"textworld": {"test": {"taskz": 2}}}}, ["domains.textworld.test.taskz", "'tasks'"]),
+        ({"domains": {"textwrld": {}}}, ["domains.textwrld", "'textworld'"]),
+        ({"backbones": {"tiny": {"layer": 2}}}, ["backbones.tiny.layer", "'layers'"]),
+    ],
+)
+def test_an_unknown_key_names_file_key_and_near_match(
+    tmp_path: Path, overlay: dict[str, Any], parts: list[str]
+) -> None:
+    message = problem(tmp_path, overlay)
+    assert "unknown key" in message
+    for part in parts:
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("overlay", "parts"),
+    [
+        ({"grpo": {"steps": "many"}}, ["overlay.yaml", "grpo.steps", "'many'", "valid integer"]),
+        ({"grpo": {"steps": True}}, ["grpo.steps", "True", "valid integer"]),
+        ({"grpo": {"group": 1}}, ["grpo.group", "1", "greater than or equal to 2"]),
+        ({"sft": {"learning_rate": "fast"}}, ["sft.learning_rate", "'fast'", "valid number"]),
+        ({"study": {"agents": "scripted"}}, ["study.agents", "'scripted'", "valid list"]),
+        ({"filter": {"order": "easiest"}}, ["filter.order", "'easiest'", "'hardest'"]),
+        ({"study": None}, ["study", "None"]),
+    ],
+)
+def test_a_wrong_type_names_file_key_value_and_what_is_expected(
+    tmp_path: Path, overlay: dict[str, Any], parts: list[str]
+) -> None:
+    message = problem(tmp_path, overlay)
+    for part in ["overlay.yaml", *parts]:
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("overlay", "parts"),
+    [
+        ({"study": {"agents": ["scriptd"]}}, ["study.agents", "'scriptd'", "'scripted'"]),
+        ({"study": {"methods": ["w2w", "f1", "f1", "behr"]}}, ["study.methods", "'f1'", "twice"]),
+        ({"study": {"reference_agent": "scripted"}}, ["study.reference_agent", "kind lm"]),
+        ({"study": {"methods": ["w2w", "f1"]}}, ["stats.target", "'behr'"]),
+        ({"methods": {"w2w": {"reward": "f1"}}}, ["methods.w2w", "taken"]),
+        ({"agents": {"clone-small": {"architecture": "tny"}}}, ["agents.clone-small.architecture", "'tiny'"]),
+        ({"agents": {"scripted": {"architecture": "tiny"}}}, ["agents.scripted", "kind lm"]),
+        ({"domains": {"textworld": {"train": {"first_seed": 150}}}}, ["textworld", "start at 201"]),
+        ({"domains": {"textworld": {"train": {"first_seed": 2005}}}}, ["textworld", "overlap"]),
+        ({"backbones": {"tiny": {"heads": 5}}}, ["backbones.tiny", "multiple"]),
+    ],
+)
+def test_names_and_splits_are_checked_across_sections(
+    tmp_path: Path, overlay: dict[str, Any], parts: list[str]
+) -> None:
+    message = problem(tmp_path, overlay)
+    for part in parts:
+        assert part in message
+
+
+def test_a_missing_key_is_named(tmp_path: Path) -> None:
+    data = read_yaml(BASE)
+    del data["filter"]["budget"]
+    with pytest.raises(InputError, match=r"'filter\.budget' is missing"):
+        check_study(data, [BASE])
+
+
+def test_a_broken_file_is_named_with_its_line(tmp_path: Path) -> None:
+    assert "overlay.yaml, line 2: not YAML" in problem(tmp_path, "study:\n\tname: x\n")
+    assert "not a mapping" in problem(tmp_path, "- a\n- b\n")
+    with pytest.raises(InputError, match=r"nowhere\.yaml: file not found"):
+        load_study(["nowhere.yaml"], BASE)
+
+
+def test_exponents_without_a_dot_are_numbers(tmp_path: Path) -> None:
+    assert study(tmp_path, "grpo: {learning_rate: 1e-4}\n").grpo.learning_rate == 1e-4
+
+
+def test_agents_and_methods_inherit_what_they_do_not_state(tmp_path: Path) -> None:
+    config = study(
+        tmp_path,
+        {
+            "sft": {"batch_size": 7},
+            "grpo": {"steps": 9},
+            "methods": {"f1": {"grpo": {"kl_coefficient": 0.5}}},
+        },
+    )
+    assert config.agents["clone-large"].sft.batch_size == 7
+    assert config.agents["clone-large"].sft.epochs == load_study(base=BASE).agents["clone-large"].sft.epochs
+    assert (config.methods["f1"].grpo.steps, config.methods["f1"].grpo.kl_coefficient) == (9, 0.5)
+    assert config.methods["em"].grpo.kl_coefficient == config.grpo.kl_coefficient
+
+
+def test_merging_replaces_lists_and_merges_mappings() -> None:
+    assert deep_merge({"a": {"b": 1, "c": [1, 2]}, "d": 1}, {"a": {"c": [3]}}) == {
+        "a": {"b": 1, "c": [3]},
+        "d": 1,
+    }
+
+
+def test_the_schema_file_is_in_step() -> None:
+    stored = (ROOT / "workflow/schemas/config.schema.json").read_text(encoding="utf-8")
+    assert stored == schema_text(), "run `make schema`"
+
+
+def test_every_field_is_described() -> None:
+    schema = json.loads(schema_text())
+    sections = set(StudyConfig.model_fields)
+    for name, definition in schema["$defs"].items():
+        for key, field in definition.get("properties", {}).items():
+            assert "description" in field or "$ref" in field or key in sections, f"{name}.{key}"
+
+
+def test_the_conda_environment_holds_the_same_pins() -> None:
+    pins = [
+        line for line in (ROOT / "requirements/cpu.txt").read_text().splitlines() if not line.startswith("#")
+    ]
+    conda = yaml.safe_load((ROOT / "envs/cpu.yaml").read_text())
+    assert next(entry["pip"] for entry in conda["dependencies"] if isinstance(entry, dict)) == pins
+    assert all("==" in pin and "+" not in pin for pin in pins)
+
+
+def test_recipes_are_what_the_commands_accept() -> None:
+    plan = Plan(load_study(base=BASE))
+    assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "train")).demonstrations_per_game > 0
+    assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "test")).demonstrations_per_game == 0
+    assert load_recipe(SftRecipe, plan.sft_recipe("tiny")).architecture.hidden_size == 192
+    assert load_recipe(SftRecipe, plan.agent_recipe("clone-small")).architecture.hidden_size == 96
+    assert load_recipe(GrpoRecipe, plan.grpo_recipe("behr")).reward_parameters == {"scale": 1.0}
+
+
+def test_a_recipe_is_read_from_a_file_and_its_errors_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.json"
+    path.write_text(json.dumps({"trajectories_per_game": 3, "noise": [0, 0.5]}))
+    assert load_recipe(CollectRecipe, str(path)).noise == (0, 0.5)
+    with pytest.raises(InputError, match=r"recipe: unknown key 'nois'; did you mean 'noise'"):
+        load_recipe(CollectRecipe, '{"nois": [0]}')
+    with pytest.raises(InputError, match="not JSON"):
+        load_recipe(CollectRecipe, "{nois")
+    with pytest.raises(InputError, match=r"nowhere\.json: cannot be read"):
+        load_recipe(CollectRecipe, str(tmp_path / "nowhere.json"))
+
+
+def test_the_number_of_parameters_is_that_of_the_model() -> None:
+    transformers = pytest.importorskip("transformers")
+    architecture = Architecture(hidden_size=32, layers=2, heads=4, kv_heads=2, intermediate_size=48)
+    model = transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(
+            vocab_size=300,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            intermediate_size=48,
+            tie_word_embeddings=True,
+        )
+    )
+    assert architecture.parameters(300) == sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_the_matrix_shares_real_runs_and_gives_the_sft_model_one_seed() -> None:
+    plan = Plan(load_study(base=BASE))
+    methods, seeds, agents = len(plan.methods), len(plan.study.seeds), len(plan.study.agents)
+    assert len(plan.models()) == 1 + methods * seeds
+    assert len(plan.cells()) == (1 + methods * seeds) * agents
+    assert len([path for path in plan.played() if "/real/" in path]) == agents
+    assert len(plan.summaries()) == 1 + methods * seeds + 1  # and the copy baseline
+
+
+def wmlab(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "wmlab", *arguments],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT / "workflow"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_study_show_prints_the_plan(tmp_path: Path) -> None:
+    shown = wmlab("study", "show", "--config", "studies/smoke.yaml", "--json")
+    assert shown.returncode == 0, shown.stderr
+    summary = json.loads(shown.stdout)
+    plan = Plan(load_study([ROOT / "studies/smoke.yaml"], BASE))
+    assert summary["total"]["cells"] == len(plan.cells())
+    assert summary["results"] == "results/smoke"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["study", "show", "--config", "nowhere.yaml"], 2, "error: nowhere.yaml: file not found"),
+        (["study", "headline", "--study-dir", "nowhere"], 2, "error: nowhere/report/index.html: no report"),
+        (["study", "shw"], 2, "No such command"),
+        (["--version"], 0, ""),
+        (["--help"], 0, ""),
+    ],
+)
+def test_exit_codes_of_the_command(arguments: list[str], code: int, said: str) -> None:
+    ended = wmlab(*arguments)
+    assert ended.returncode == code
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_help_imports_nothing_heavy() -> None:
+    code = "import sys, wmlab.cli.main as m; m.command(['--help']); print([n for n in ('torch', 'pydantic', 'pyarrow') if n in sys.modules])"
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(ROOT / "workflow"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.strip() == "[]"

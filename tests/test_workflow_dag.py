@@ -1,0 +1,215 @@
+"""The workflow as a graph: it parses with every profile, and a change reruns what it affects, no more.
+
+The reruns are tested on a complete results tree of the smoke study whose files are empty shells that
+Snakemake has marked as done (``--touch``), in a copy of the repository: no stage runs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from wmlab.config.load import load_study
+from wmlab.config.plan import Plan
+from wmlab.io.fingerprint import exists
+
+ROOT = Path(__file__).resolve().parents[1]
+PARTS = ("Snakefile", "config.yaml", "rules", "profiles", "envs", "studies", "workflow")
+SMOKE = ("--profile", "local", "--configfile", "studies/smoke.yaml")
+FOLLOWS_MODELS = {"configuration", "cells", "statistics", "report_tables", "report_figures", "site", "all"}
+
+
+def snakemake(folder: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    environment = {
+        key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SNAKEMAKE_PROFILE")
+    }
+    ended = subprocess.run(
+        [sys.executable, "-m", "snakemake", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if check:
+        assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
+    return ended
+
+
+def jobs(folder: Path, *arguments: str) -> Counter[str]:
+    """Jobs of a dry-run by rule."""
+    ended = snakemake(folder, *(arguments or SMOKE), "-n")
+    table = re.search(
+        r"^job +count\n[- ]+\n(.*?)^total", ended.stdout + ended.stderr, re.MULTILINE | re.DOTALL
+    )
+    if table is None:
+        return Counter()
+    return Counter(
+        {name: int(count) for name, count in (line.rsplit(None, 1) for line in table[1].splitlines() if line)}
+    )
+
+
+def copy_of_repository(folder: Path) -> Path:
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            shutil.copy2(source, folder / part)
+    for profile in ("local", "slurm"):
+        (folder / profile).symlink_to(f"profiles/{profile}")
+    return folder
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository, in a folder with a space, whose smoke study counts as finished."""
+    folder = copy_of_repository(tmp_path_factory.mktemp("a study"))
+    listed = snakemake(folder, *SMOKE, "--summary", "all").stdout.splitlines()[1:]
+    for name in (line.split("\t")[0] for line in listed):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("shell\n")
+    snakemake(folder, *SMOKE, "--touch", "--forceall", "all")
+    return folder
+
+
+@pytest.fixture
+def study(done: Path) -> Iterator[Path]:
+    """The finished copy; what a test changes outside ``results`` is put back."""
+    kept = {
+        path: path.read_bytes()
+        for part in PARTS
+        for path in ([done / part] if (done / part).is_file() else (done / part).rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    yield done
+    for path, content in kept.items():
+        if path.read_bytes() != content:
+            path.write_bytes(content)
+
+
+def test_lint_finds_nothing() -> None:
+    assert snakemake(ROOT, "--lint", check=False).returncode == 0
+
+
+def test_the_slurm_profile_parses(tmp_path: Path) -> None:
+    found = jobs(copy_of_repository(tmp_path), "--profile", "slurm", "all")
+    plan = Plan(load_study(base=ROOT / "config.yaml"))
+    assert found["grpo"] == len([model for model in plan.models() if model.method != "w2w"])
+    assert found["rollout_wm"] == found["replay_w2r"] == found["consistency"] == len(plan.cells())
+    assert found["rollout_real"] == found["replay_floor"] == len(plan.study.agents)
+    assert found["sft_world_model"] == 1
+
+
+def test_the_targets_build_their_part(tmp_path: Path) -> None:
+    folder = copy_of_repository(tmp_path)
+    assert jobs(folder, "data", *SMOKE)["grpo"] == 0
+    assert jobs(folder, "train", *SMOKE)["rollout_wm"] == 0
+    ablation = jobs(folder, "ablation_f1", *SMOKE)
+    assert ablation["grpo"] == 1
+    assert ablation["consistency"] == 4
+
+
+@pytest.mark.parametrize(
+    ("overlay", "said"),
+    [
+        ("grpo: {stepz: 2}\n", "overlay.yaml: unknown key 'grpo.stepz'; did you mean 'steps'?"),
+        ("grpo: {steps: many}\n", "overlay.yaml: grpo.steps is 'many'; expected a valid integer"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line_and_exit_code_2(tmp_path: Path, overlay: str, said: str) -> None:
+    folder = copy_of_repository(tmp_path)
+    (folder / "overlay.yaml").write_text(overlay)
+    ended = snakemake(folder, "--cores", "1", "-n", "--configfile", "overlay.yaml", check=False)
+    assert ended.returncode == 2
+    assert f"error: {said}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_every_rule_names_code_that_exists() -> None:
+    text = "".join(path.read_text() for path in sorted((ROOT / "rules").glob("*.smk")))
+    targets = sorted(set(re.findall(r'fingerprint\(\s*"([^"]+)"', text)))
+    assert len(targets) > 15
+    assert [target for target in targets if not exists(target)] == []
+
+
+def test_rules_do_not_retry() -> None:
+    for path in [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]:
+        assert not re.search(r"^\s+retries:", path.read_text(), re.MULTILINE), path.name
+
+
+@pytest.mark.slow
+def test_a_finished_study_and_a_comment_rerun_nothing(study: Path) -> None:
+    (study / "README.md").write_text("new words\n")
+    edit(study / "config.yaml", "study:", "# a comment\nstudy:")
+    edit(study / "rules/grpo.smk", "rule grpo:", "# a comment\nrule grpo:")
+    edit(study / "rules/grpo.smk", "Train {wildcards.backbone} with", "Teach {wildcards.backbone} with")
+    edit(study / "workflow/wmlab/io/jsonl.py", "from __future__", "# a comment\nfrom __future__")
+    assert jobs(study) == Counter()
+
+
+@pytest.mark.slow
+def test_a_reward_parameter_reruns_that_method_and_what_follows(study: Path) -> None:
+    edit(study / "config.yaml", "parameters: {scale: 1.0}", "parameters: {scale: 2.0}")
+    found = jobs(study)
+    agents = len(load_study([ROOT / "studies/smoke.yaml"], ROOT / "config.yaml").study.agents)
+    assert {name: count for name, count in found.items() if name not in FOLLOWS_MODELS} == {
+        "grpo": 1,
+        "predict_states": 1,
+        "score": 1,
+        "rollout_wm": agents,
+        "replay_w2r": agents,
+        "consistency": agents,
+    }
+    listed = snakemake(study, *SMOKE, "-n").stdout
+    assert "reward behr" in listed
+    assert "reward f1" not in listed
+
+
+@pytest.mark.slow
+def test_an_agents_setting_reruns_its_episodes_only(study: Path) -> None:
+    edit(study / "config.yaml", "epsilon: 0.25", "epsilon: 0.3")
+    found = jobs(study)
+    methods = len(Plan(load_study([ROOT / "studies/smoke.yaml"], ROOT / "config.yaml")).models())
+    assert {name: count for name, count in found.items() if name not in FOLLOWS_MODELS} == {
+        "rollout_real": 1,
+        "replay_floor": 1,
+        "rollout_wm": methods,
+        "replay_w2r": methods,
+        "consistency": methods,
+    }
+
+
+@pytest.mark.slow
+def test_threads_and_memory_rerun_nothing(study: Path) -> None:
+    edit(
+        study / "config.yaml", "inference: {threads: 1, mem_mb: 2500", "inference: {threads: 2, mem_mb: 3500"
+    )
+    assert jobs(study) == {"configuration": 1, "site": 1, "all": 1}  # the report shows the configuration
+
+
+@pytest.mark.slow
+def test_a_test_of_the_cells_reruns_only_statistics(study: Path) -> None:
+    edit(study / "config.yaml", "metric: CR_pw", "metric: CR")
+    assert set(jobs(study)) <= {
+        "configuration",
+        "statistics",
+        "report_tables",
+        "report_figures",
+        "site",
+        "all",
+    }
+    assert jobs(study)["statistics"] == 1

@@ -1,0 +1,34 @@
+"""Section ``agents``: who acts in the real environment and in the world model."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from wmlab.config.recipes import SftSettings
+from wmlab.config.section import Name, Section, Share
+
+
+class Agent(Section):
+    """An agent: scripted, or a language model behaviour-cloned from expert demonstrations."""
+
+    kind: Literal["scripted", "lm"] = Field(
+        description="scripted: follows the goal text; lm: a trained model"
+    )
+    epsilon: Share = Field(default=0.0, description="scripted: share of turns spent on some other command")
+    architecture: Name | None = Field(default=None, description="lm: a key of `backbones`")
+    thought: bool = Field(default=True, description="lm: learns the thought before each action")
+    sft: SftSettings = Field(
+        description="lm: keys of section `sft` that differ here; the others are inherited"
+    )
+
+    @model_validator(mode="after")
+    def _fits_kind(self) -> Agent:
+        if self.kind == "lm" and self.architecture is None:
+            raise ValueError("an agent of kind lm needs `architecture`, a key of `backbones`")
+        if self.kind == "lm" and self.epsilon:
+            raise ValueError("`epsilon` is for agents of kind scripted")
+        if self.kind == "scripted" and self.architecture is not None:
+            raise ValueError("`architecture` is for agents of kind lm")
+        return self

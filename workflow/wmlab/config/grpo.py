@@ -1,0 +1,22 @@
+"""Section ``methods``: reinforcement learning of the world model, one entry a method."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from wmlab.config.recipes import GrpoRecipe, GrpoSettings
+from wmlab.config.section import Name, Real, Section
+
+
+class Method(Section):
+    """A GRPO method: a reward, its parameters, and where its recipe differs from section ``grpo``."""
+
+    reward: Name = Field(description="name of the reward in the registry")
+    parameters: dict[str, Real] = Field(default_factory=dict, description="parameters of the reward")
+    grpo: GrpoSettings = Field(
+        description="keys of section `grpo` that differ here; the others are inherited"
+    )
+
+    def recipe(self) -> GrpoRecipe:
+        """What the training command takes."""
+        return GrpoRecipe(**self.grpo.model_dump(), reward_parameters=self.parameters)

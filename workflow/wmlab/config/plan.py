@@ -1,0 +1,216 @@
+"""What a study amounts to: its cells, its files, and the slice of the configuration each command gets.
+
+The workflow asks here; nothing in this module knows about Snakemake.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from wmlab.config.domains import SPLITS, Split, TextWorld
+from wmlab.config.recipes import AgentSpec, Architecture, SftRecipe, SftSettings
+from wmlab.config.root import COPY_METHOD, SFT_METHOD, StudyConfig
+from wmlab.config.section import Section
+from wmlab.config.study import Tier
+
+WEIGHTS = "model.safetensors"
+SFT_SEED = 0
+TABLES = ("single_step", "task_level", "calibration", "real_floor", "sign_tests", "bootstrap")
+FIGURES = ("training_curves", "sft_curves", "crpw_cells", "calibration", "cd_diagram", "episode_lengths")
+
+
+@dataclass(frozen=True, order=True)
+class Model:
+    """A world model of the study; its id names folders: domain/backbone/method/seedS."""
+
+    domain: str
+    backbone: str
+    method: str
+    seed: int
+
+    @property
+    def place(self) -> str:
+        """Where its results are, under a stage's folder."""
+        return f"{self.domain}/{self.backbone}/{self.method}/seed{self.seed}"
+
+
+class Plan:
+    """The study's matrix, resolved."""
+
+    def __init__(self, config: StudyConfig) -> None:
+        self.config = config
+        self.study = config.study
+        self.root = str(PurePosixPath(config.paths.results) / config.study.name)
+        self.cache = config.paths.cache
+
+    @property
+    def methods(self) -> list[str]:
+        """GRPO methods of the study, in table order."""
+        return [method for method in self.study.methods if method != SFT_METHOD]
+
+    def seeds(self, method: str) -> list[int]:
+        """Training seeds of ``method``: the SFT model and the copy baseline have one."""
+        return [SFT_SEED] if method in (SFT_METHOD, COPY_METHOD) else list(self.study.seeds)
+
+    def models(self, method: str | None = None) -> list[Model]:
+        """World models, of one method or of all."""
+        methods = self.study.methods if method is None else [method]
+        return [
+            Model(domain, backbone, name, seed)
+            for domain in self.study.domains
+            for backbone in self.study.backbones
+            for name in methods
+            for seed in self.seeds(name)
+        ]
+
+    def predictors(self) -> list[Model]:
+        """World models and the copy baseline: what the single-step evaluation covers."""
+        return [*self.models(), *self.models(COPY_METHOD)]
+
+    def lm_agents(self) -> list[str]:
+        """Agents that have to be trained: language models that are evaluated or are the reference."""
+        wanted = dict.fromkeys([*self.study.agents, self.study.reference_agent])
+        return [name for name in wanted if self.config.agents[name].kind == "lm"]
+
+    # Files -----------------------------------------------------------------------------------
+
+    def weights(self, domain: str, backbone: str, method: str, seed: int | str) -> str:
+        """Weights of a world model; ``w2w`` is the SFT model."""
+        folder = f"{'sft' if method == SFT_METHOD else method}/seed{seed}"
+        return f"{self.root}/models/{domain}/{backbone}/{folder}/{WEIGHTS}"
+
+    def agent_weights(self, domain: str, agent: str) -> str:
+        """Weights of a trained agent."""
+        return f"{self.root}/models/{domain}/agents/{agent}/{WEIGHTS}"
+
+    def reference_weights(self, domain: str) -> str:
+        """Weights of the frozen reference agent."""
+        return self.agent_weights(domain, self.study.reference_agent)
+
+    def acting_weights(self, domain: str, agent: str) -> list[str]:
+        """The weights an agent needs to act: none for a scripted one."""
+        return [self.agent_weights(domain, agent)] if self.config.agents[agent].kind == "lm" else []
+
+    def curves(self) -> list[str]:
+        """Training curves of world models and agents."""
+        files = [self.weights(m.domain, m.backbone, m.method, m.seed) for m in self.models()]
+        files += [
+            self.agent_weights(domain, agent) for domain in self.study.domains for agent in self.lm_agents()
+        ]
+        return [str(PurePosixPath(file).with_name("curves.jsonl")) for file in files]
+
+    def heldout(self) -> list[str]:
+        """Reward before and after training, of every GRPO model."""
+        return [
+            f"{self.root}/models/{model.place}/heldout.json"
+            for method in self.methods
+            for model in self.models(method)
+        ]
+
+    def transitions(self) -> list[str]:
+        """Decomposed transitions of every split."""
+        return [
+            f"{self.root}/decompose/{domain}/{split}/transitions.parquet"
+            for domain in self.study.domains
+            for split in SPLITS
+        ]
+
+    def exports(self) -> list[str]:
+        """Filtered training transitions in verl's format."""
+        return [
+            f"{self.root}/filter/{domain}/{backbone}/grpo_train.parquet"
+            for domain in self.study.domains
+            for backbone in self.study.backbones
+        ]
+
+    def summaries(self, method: str | None = None) -> list[str]:
+        """Single-step scores of every predictor, or of one method."""
+        models = self.predictors() if method is None else self.models(method)
+        return [f"{self.root}/score/{model.place}/summary.json" for model in models]
+
+    def cells(self, method: str | None = None) -> list[str]:
+        """Task-level consistency of every model and agent, or of one method."""
+        return [
+            f"{self.root}/consistency/{model.place}/{agent}/cell.json"
+            for model in self.models(method)
+            for agent in self.study.agents
+        ]
+
+    def played(self) -> list[str]:
+        """Episodes of every agent as it acts: Real once, and in every world model."""
+        real = [
+            f"{self.root}/rollout/{domain}/real/{agent}/episodes.jsonl"
+            for domain in self.study.domains
+            for agent in self.study.agents
+        ]
+        imagined = [
+            f"{self.root}/rollout/{model.place}/{agent}/wm.jsonl"
+            for model in self.models()
+            for agent in self.study.agents
+        ]
+        return real + imagined
+
+    def tables(self) -> list[str]:
+        """Names of the tables; the GRPO objective only where something is trained by GRPO."""
+        return [*TABLES, *(["grpo_objective"] if self.methods else [])]
+
+    def figures(self) -> list[str]:
+        """Names of the figures."""
+        return list(FIGURES)
+
+    # Slices of the configuration ---------------------------------------------------------------
+
+    def domain(self, name: str) -> TextWorld:
+        """Section of a domain."""
+        section: TextWorld = getattr(self.config.domains, name)
+        return section
+
+    def resolved(self) -> str:
+        """The whole configuration, inheritance resolved: ``wmlab study freeze --study``."""
+        return _json(self.config)
+
+    def collect_recipe(self, domain: str, split: Split) -> str:
+        """``wmlab data collect --recipe``."""
+        return _json(self.domain(domain).collection(split))
+
+    def tokenizer_recipe(self) -> str:
+        """``wmlab train tokenizer --recipe``."""
+        return _json(self.config.tokenizer)
+
+    def sft_recipe(self, backbone: str) -> str:
+        """``wmlab train sft --role world-model --recipe``."""
+        return _json(_trained(self.config.sft, self.config.backbones[backbone]))
+
+    def agent_recipe(self, agent: str) -> str:
+        """``wmlab train sft --role agent --recipe``."""
+        entry = self.config.agents[agent]
+        assert entry.architecture is not None  # checked with the configuration
+        architecture = self.config.backbones[entry.architecture]
+        return _json(_trained(entry.sft, architecture, thought=entry.thought))
+
+    def grpo_recipe(self, method: str) -> str:
+        """``wmlab train grpo --recipe``."""
+        return _json(self.config.methods[method].recipe())
+
+    def agent_spec(self, agent: str) -> str:
+        """``wmlab rollout --agent``: what an episode depends on."""
+        entry = self.config.agents[agent]
+        temperature = self.config.evaluation.temperature if entry.kind == "lm" else 0.0
+        return _json(
+            AgentSpec(agent_id=agent, kind=entry.kind, epsilon=entry.epsilon, temperature=temperature)
+        )
+
+    def tier(self, name: str) -> Tier:
+        """Resources of a kind of job."""
+        tier: Tier = getattr(self.config.hardware, name)
+        return tier
+
+
+def _trained(settings: SftSettings, architecture: Architecture, thought: bool = True) -> SftRecipe:
+    return SftRecipe(**settings.model_dump(), architecture=architecture, thought=thought)
+
+
+def _json(recipe: Section) -> str:
+    return json.dumps(recipe.model_dump(mode="json"), sort_keys=True)

@@ -1,0 +1,91 @@
+"""The whole configuration of a study, and the checks that span sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import Field, model_validator
+
+from wmlab.config.agents import Agent
+from wmlab.config.domains import PUBLISHED_TASKS, SPLITS, Domains
+from wmlab.config.evaluation import Evaluation, Stats
+from wmlab.config.filter import Filter
+from wmlab.config.grpo import Method
+from wmlab.config.models import Backbones, Tokenizer
+from wmlab.config.problems import near_match
+from wmlab.config.recipes import GrpoSettings, SftSettings
+from wmlab.config.section import Section
+from wmlab.config.study import Hardware, Paths, Study
+
+SFT_METHOD = "w2w"
+COPY_METHOD = "copy"
+
+
+class StudyConfig(Section):
+    """A study, as config.yaml and its overlays declare it."""
+
+    study: Study
+    paths: Paths = Field(default_factory=Paths)
+    hardware: Hardware
+    domains: Domains
+    tokenizer: Tokenizer
+    backbones: Backbones
+    sft: SftSettings
+    agents: dict[str, Agent]
+    filter: Filter
+    grpo: GrpoSettings
+    methods: dict[str, Method]
+    evaluation: Evaluation
+    stats: Stats
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> StudyConfig:
+        study = self.study
+        _known("study.domains", study.domains, Domains.model_fields)
+        _known("study.backbones", study.backbones, self.backbones)
+        _known("study.methods", study.methods, [SFT_METHOD, *self.methods])
+        _known("study.agents", study.agents, self.agents)
+        _known("study.reference_agent", [study.reference_agent], self.agents)
+        _known("stats.target", [self.stats.target], study.methods)
+        for name in (SFT_METHOD, COPY_METHOD):
+            if name in self.methods:
+                raise ValueError(f"methods.{name}: the name is taken (w2w is the SFT model); choose another")
+        for name, agent in self.agents.items():
+            if agent.architecture is not None:
+                _known(f"agents.{name}.architecture", [agent.architecture], self.backbones)
+        if self.agents[study.reference_agent].kind != "lm":
+            raise ValueError(
+                f"study.reference_agent: {study.reference_agent!r} is scripted; name an agent of kind lm"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _splits_disjoint(self) -> StudyConfig:
+        for name in self.study.domains:
+            domain = getattr(self.domains, name)
+            ranges = {split: domain.games(split) for split in SPLITS}
+            for first in SPLITS:
+                for second in SPLITS[SPLITS.index(first) + 1 :]:
+                    a, b = ranges[first], ranges[second]
+                    if a.first_seed < b.first_seed + b.games and b.first_seed < a.first_seed + a.games:
+                        raise ValueError(
+                            f"domains.{name}: games of {first} and {second} overlap; move first_seed"
+                        )
+            if (
+                ranges["train"].first_seed <= PUBLISHED_TASKS
+                or ranges["validation"].first_seed <= PUBLISHED_TASKS
+            ):
+                raise ValueError(f"domains.{name}: seeds 1 to 200 are the published test tasks; start at 201")
+        return self
+
+
+def _known(key: str, wanted: Iterable[str], known: Iterable[str]) -> None:
+    """Raise ValueError for the first wanted name that is unknown or named twice."""
+    names = list(known)
+    seen: set[str] = set()
+    for name in wanted:
+        if name not in names:
+            raise ValueError(f"{key}: {name!r} is not defined; {near_match(name, names)}")
+        if name in seen:
+            raise ValueError(f"{key}: {name!r} is named twice")
+        seen.add(name)
