@@ -45,6 +45,10 @@ class ScriptedAgent:
         """The prompt that the episode record starts with."""
         return self._system
 
+    def left(self, key: str, turn: int) -> bool:
+        """It acts as long as the episode runs."""
+        return True
+
     def act(self, turns: Sequence[Turn]) -> list[Decision]:
         """One decision a turn."""
         return [self._decide(turn) for turn in turns]

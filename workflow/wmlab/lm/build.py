@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +52,22 @@ def load_model(path: str | Path, dtype: torch.dtype = torch.float32) -> Any:
     return model.eval()
 
 
-def save_model(path: str | Path, model: Any, tokenizer: Any) -> None:
-    """Write weights, config and tokenizer into a fresh folder that is renamed into place."""
+def save_folder(path: str | Path, *writers: Callable[[Path], Any]) -> None:
+    """Let ``writers`` fill a fresh folder, then put it in place of ``path``."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    work.chmod(0o755)
     try:
-        model.save_pretrained(work, safe_serialization=True)
-        tokenizer.save_pretrained(work)
+        for write in writers:
+            write(work)
         if target.exists():
             shutil.rmtree(target)
         work.rename(target)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def save_model(path: str | Path, model: Any, tokenizer: Any) -> None:
+    """Write weights (safetensors), config and tokenizer."""
+    save_folder(path, model.save_pretrained, tokenizer.save_pretrained)

@@ -82,6 +82,16 @@ class ReferenceAgent:
                 self._fill(results, places, score)
         return [[score for score in group if score is not None] for group in results]
 
+    def state(self) -> dict[str, Any]:
+        """Scores and counts so far, for a checkpoint: a resumed run then asks the same questions."""
+        known = {key: (score.mean_logprob, score.n_tokens) for key, score in self._cache.items()}
+        return {"calls": self.calls, "prefill_tokens": self.prefill_tokens, "cache": known}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what ``state`` gave."""
+        self.calls, self.prefill_tokens = int(state["calls"]), int(state["prefill_tokens"])
+        self._cache = OrderedDict((key, StateScore(mean, int(n))) for key, (mean, n) in state["cache"].items())
+
     def _run(self, trees: list[Tree]) -> list[list[list[float]]]:
         if not trees:
             return []

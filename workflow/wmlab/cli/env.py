@@ -1,0 +1,109 @@
+"""``wmlab env``: frozen panels, playing a task, checking a backend."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Real environments: frozen task panels, play, check.", no_args_is_help=True)
+
+Domain = Annotated[str, typer.Option("--domain", help="Domain, e.g. textworld.")]
+Cache = Annotated[Path, typer.Option("--cache", help="Folder of generated games, shared by all studies.")]
+CACHE = Path("results/cache")
+FIRST_SEED = {"test": 1, "train": 201, "validation": 2001}
+
+
+@app.command()
+def panel(
+    domain: Domain,
+    split: Annotated[str, typer.Option("--split", help="test (seeds from 1), train (from 201), validation (from 2001).")],
+    out: Annotated[Path, typer.Option("--out", help="panel.json to write.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Number of tasks.")] = 200,
+    first_seed: Annotated[int | None, typer.Option("--first-seed", min=1, help="First game seed; default by split.")] = None,
+    cache: Cache = CACHE,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Generator processes.")] = 2,
+) -> None:
+    """Freeze the task list of a split with a content hash per task.
+
+    Example: wmlab env panel --domain textworld --split test --limit 200 --out panel.json
+    """
+    from wmlab.domains.panels import build_panel, write_panel
+    from wmlab.domains.registry import check_domain
+    from wmlab.errors import InputError
+    from wmlab.io.provenance import write_meta
+
+    started = time.time()
+    check_domain(domain)
+    if split not in FIRST_SEED:
+        raise InputError(f"split {split!r}: not known; choose from {', '.join(FIRST_SEED)}")
+    first = first_seed or FIRST_SEED[split]
+    if split != "test" and first <= 200:
+        raise InputError(f"split {split}: seeds 1 to 200 are the published test tasks; use --first-seed 201 or more")
+    tasks = build_panel(domain, first, limit, str(cache), workers)
+    write_panel(out, domain, split, tasks)
+    config = {"domain": domain, "split": split, "first_seed": first, "limit": limit}
+    write_meta(out, config=config, seed=first, inputs=[], started=started)
+    print(f"{out}: {len(tasks)} tasks")
+
+
+@app.command()
+def play(
+    domain: Domain,
+    task: Annotated[str, typer.Option("--task", help="Task id, e.g. textworld_17.")],
+    out: Annotated[str, typer.Option("--out", help="episode.jsonl to write, - for standard output.")],
+    actions: Annotated[str | None, typer.Option("--actions", help="File with one action a line, - for standard input.")] = None,
+    expert: Annotated[bool, typer.Option("--expert", help="Play the planner's commands.")] = False,
+    cache: Cache = CACHE,
+) -> None:
+    """Play one task: given actions, the expert's, or only the reset.
+
+    Example: wmlab env play --domain textworld --task textworld_1 --expert --out episode.jsonl
+    """
+    import sys
+
+    from wmlab.domains.play import play_task
+    from wmlab.errors import InputError
+    from wmlab.io.jsonl import write_jsonl
+
+    if expert and actions is not None:
+        raise InputError("env play: --expert and --actions exclude each other; give one")
+    given: list[str] = []
+    if actions is not None:
+        try:
+            text = sys.stdin.read() if actions == "-" else Path(actions).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError.at(actions, f"cannot be read ({error})", "give a text file, one action a line") from None
+        given = [line for line in text.split("\n") if line.strip()]
+    rows = play_task(domain, task, given, expert, str(cache))
+    write_jsonl(out, rows)
+    if out != "-":
+        print(f"{out}: {len(rows) - 1} steps, success {rows[-1]['success']}")
+
+
+@app.command()
+def check(
+    domain: Domain,
+    n: Annotated[int, typer.Option("--n", min=1, help="Tasks to check, test seeds from 1.")] = 5,
+    cache: Cache = CACHE,
+    out: Annotated[str | None, typer.Option("--out", help="Also write the result as JSON.")] = None,
+) -> None:
+    """Replay expert actions twice: gold success, Real-to-Real floor, steps per second. Exit 3 if broken.
+
+    Example: wmlab env check --domain textworld --n 5
+    """
+    from wmlab.domains.play import check_domain_backend
+    from wmlab.errors import EnvironmentFailure
+    from wmlab.io.atomic import write_json
+
+    result = check_domain_backend(domain, n, str(cache))
+    if out is not None:
+        write_json(out, result)
+    print(
+        f"{domain}: {result['n']} tasks, gold success {result['gold_success']:.3f}, "
+        f"floor {result['real_floor']:.3f}, {result['steps_per_s']:.1f} steps/s"
+    )
+    if result["gold_success"] < 1 or result["real_floor"] < 1:
+        raise EnvironmentFailure(f"{domain}: the backend is broken: {result['problems'][:3]}")

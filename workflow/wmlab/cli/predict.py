@@ -1,0 +1,73 @@
+"""``wmlab predict``: next states from a world model, or copied from the training data."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Next states from a world model or by copying.", no_args_is_help=True)
+
+Transitions = Annotated[Path, typer.Option("--transitions", help="transitions.parquet to predict.")]
+Out = Annotated[Path, typer.Option("--out", help="predictions.parquet to write.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Predict a seeded draw of this many.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the draw.")]
+
+
+@app.command()
+def states(
+    model: Annotated[Path, typer.Option("--model", help="World model folder.")],
+    transitions: Transitions,
+    out: Out,
+    limit: Limit = None,
+    seed: Seed = 0,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="CPU threads.")] = 1,
+    model_id: Annotated[str | None, typer.Option("--model-id", help="Name in the rows; default: the folders' names.")] = None,
+) -> None:
+    """Predict next observations greedily.
+
+    Example: wmlab predict states --model wm --transitions transitions.parquet --out predictions.parquet
+    """
+    import torch
+
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_table, write_table
+    from wmlab.lm.hf import HFModel
+    from wmlab.metrics.predict import choose, predict_states
+
+    started = time.time()
+    torch.set_num_threads(threads)
+    rows = choose(read_table(transitions, "transitions"), limit, seed)
+    lm = HFModel.load(model, model_id or "/".join(model.parts[-2:]))
+    found = predict_states(lm, rows)
+    write_table(out, "predictions", found)
+    inputs = [transitions, model / "model.safetensors"]
+    write_meta(out, config={"limit": limit, "model_id": lm.model_id}, seed=seed, inputs=inputs, started=started)
+    cut = sum(row["finish_reason"] == "length" for row in found)
+    print(f"{out}: {len(found)} predictions, {cut} cut at the length limit")
+
+
+@app.command()
+def copy(
+    train: Annotated[Path, typer.Option("--train", help="transitions.parquet of the training split.")],
+    transitions: Transitions,
+    out: Out,
+    limit: Limit = None,
+    seed: Seed = 0,
+) -> None:
+    """Predict by copying the most similar training transition: the baseline that learning has to beat.
+
+    Example: wmlab predict copy --train train.parquet --transitions test.parquet --out copy.parquet
+    """
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_table, write_table
+    from wmlab.metrics.predict import choose, predict_copy
+
+    started = time.time()
+    rows = choose(read_table(transitions, "transitions"), limit, seed)
+    found = predict_copy(read_table(train, "transitions"), rows)
+    write_table(out, "predictions", found)
+    write_meta(out, config={"limit": limit}, seed=seed, inputs=[train, transitions], started=started)
+    print(f"{out}: {len(found)} predictions")

@@ -1,0 +1,93 @@
+"""``wmlab train``: the tokenizer, supervised fine-tuning, GRPO."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Tokenizer, supervised training, GRPO.", no_args_is_help=True)
+
+RecipeText = Annotated[str, typer.Option("--recipe", help="JSON, or a JSON file: keys of the study's section.")]
+OutDir = Annotated[Path, typer.Option("--out", help="Model folder to write.")]
+Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of initial weights and data order.")]
+Checkpoints = Annotated[Path | None, typer.Option("--checkpoints", help="Folder of the resumable checkpoint.")]
+
+
+@app.command()
+def tokenizer(
+    trajectories: Annotated[Path, typer.Option("--trajectories", help="trajectories.parquet of the training split.")],
+    out: OutDir,
+    demonstrations: Annotated[Path | None, typer.Option("--demonstrations", help="demonstrations.parquet")] = None,
+    recipe: RecipeText = "{}",
+) -> None:
+    """Train the BPE tokenizer that all models of a domain share.
+
+    Example: wmlab train tokenizer --trajectories trajectories.parquet --out tokenizer
+    """
+    from wmlab.config.recipes import TokenizerRecipe, load_recipe
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_table
+    from wmlab.lm.build import save_folder
+    from wmlab.lm.tokenizer import train_tokenizer
+    from wmlab.training.sequences import world_model_chat
+
+    started = time.time()
+    settings = load_recipe(TokenizerRecipe, recipe)
+    texts = [m["content"] for row in read_table(trajectories, "trajectories") for m in world_model_chat(row)]
+    inputs = [trajectories]
+    if demonstrations is not None:
+        texts += [m["content"] for row in read_table(demonstrations, "demonstrations") for m in row["messages"]]
+        inputs.append(demonstrations)
+    trained = train_tokenizer(texts, settings.vocab_size)
+    save_folder(out, trained.save_pretrained)
+    write_meta(out / "tokenizer.json", config=settings.model_dump(), seed=None, inputs=inputs, started=started)
+    print(f"{out}: {len(trained)} entries")
+
+
+@app.command()
+def sft(
+    role: Annotated[str, typer.Option("--role", help="world-model (trajectories) or agent (demonstrations).")],
+    trajectories: Annotated[Path, typer.Option("--trajectories", help="trajectories.parquet or demonstrations.parquet.")],
+    tokenizer: Annotated[Path, typer.Option("--tokenizer", help="Tokenizer folder.")],
+    recipe: RecipeText,
+    out: OutDir,
+    validation: Annotated[Path | None, typer.Option("--validation", help="The same kind of file, held out.")] = None,
+    init: Annotated[Path | None, typer.Option("--init", help="Start from this model folder's weights.")] = None,
+    threads: Threads = 1,
+    seed: Seed = 0,
+    checkpoints: Checkpoints = None,
+) -> None:
+    """Fine-tune a world model on trajectories, or an agent on demonstrations.
+
+    Example: wmlab train sft --role world-model --trajectories t.parquet --tokenizer tok --recipe sft.json --out wm
+    """
+    from wmlab.training.stages import run_sft
+
+    run_sft(role, trajectories, tokenizer, recipe, out, validation, init, threads, seed, checkpoints)
+
+
+@app.command()
+def grpo(
+    model: Annotated[Path, typer.Option("--model", help="SFT checkpoint to start from.")],
+    transitions: Annotated[Path, typer.Option("--transitions", help="Filtered transitions.parquet.")],
+    reward: Annotated[str, typer.Option("--reward", help="Name in the reward registry, e.g. behr, f1, em.")],
+    recipe: RecipeText,
+    out: OutDir,
+    validation: Annotated[Path, typer.Option("--validation", help="Held-out transitions.parquet.")],
+    reference: Annotated[Path | None, typer.Option("--reference", help="Reference agent's folder, for behr rewards.")] = None,
+    threads: Threads = 1,
+    seed: Seed = 0,
+    checkpoints: Checkpoints = None,
+) -> None:
+    """Train a world model with GRPO on a reward.
+
+    Example: wmlab train grpo --model wm --transitions f.parquet --validation v.parquet --reward behr
+    --reference agent --recipe grpo.json --out wm-behr
+    """
+    from wmlab.training.stages import run_grpo
+
+    run_grpo(model, transitions, reward, recipe, out, validation, reference, threads, seed, checkpoints)

@@ -1,0 +1,57 @@
+"""A world model behind the EnvironmentBatch protocol: an agent cannot tell it from the real thing.
+
+The dialogue is in world-model roles (system = first observation, user = action, assistant = next
+observation). Done means the model ended its observation with its own `` [SUCCESS]`` marker
+(metrics.md 1); a marker anywhere else is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wmlab.domains.base import SUCCESS_MARKER, Observation, Step, Task
+from wmlab.lm.base import Sampling
+from wmlab.lm.hf import HFModel
+
+
+class WorldModelBatch:
+    """Lock-step episodes inside one world model, greedy; one LM call serves every running episode."""
+
+    def __init__(self, lm: HFModel, max_new_tokens: int = 256) -> None:
+        self.lm = lm
+        self.sampling = Sampling(0.0, 1, max_new_tokens)
+        self.n_tokens: dict[int, int] = {}
+        self._dialogues: dict[int, list[dict[str, str]]] = {}
+        self._runs = 0
+
+    def reset(self, tasks: Sequence[Task]) -> list[Observation | Exception]:
+        """Start one episode per task from its real first observation."""
+        self._runs += 1
+        self.n_tokens = dict.fromkeys(range(len(tasks)), 0)
+        self._dialogues = {
+            index: [{"role": "system", "content": task.initial_observation}] for index, task in enumerate(tasks)
+        }
+        return [Observation(task.initial_observation, None) for task in tasks]
+
+    def step(self, actions: Mapping[int, str]) -> dict[int, Step | Exception]:
+        """Predict the next observation of each named episode."""
+        indices = sorted(actions)
+        for index in indices:
+            self._dialogues[index].append({"role": "user", "content": actions[index]})
+        keys = [f"{self._runs}/{index}" for index in indices]
+        answers = self.lm.continue_dialogues(keys, [self._dialogues[i] for i in indices], self.sampling)
+        steps: dict[int, Step | Exception] = {}
+        for index, answer in zip(indices, answers, strict=True):
+            self._dialogues[index].append({"role": "assistant", "content": answer.text})
+            self.n_tokens[index] += len(answer.token_ids)
+            success = answer.finish_reason == "stop" and answer.text.rstrip().endswith(SUCCESS_MARKER)
+            steps[index] = Step(answer.text, float(success), success, success, None)
+        return steps
+
+    def release(self, indices: Sequence[int]) -> None:
+        """Forget finished episodes."""
+        for index in indices:
+            self._dialogues.pop(index, None)
+
+    def close(self) -> None:
+        """Nothing is held outside this process."""

@@ -1,0 +1,267 @@
+"""Group Relative Policy Optimization of a world model (behr.txt 4.3, B.1; metrics.md 5).
+
+Own loop, not TRL's, because the definitions ask for what TRL cannot express: failed rewards are
+masked (no reward, advantage 0, out of the group's statistics), equal candidates of a group are scored
+and back-propagated once, the group's standard deviation has a floor, and a resumed run equals an
+uninterrupted one bit for bit. A group shares one forward pass over its history (lm/tree.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from wmlab.config.recipes import GrpoRecipe
+from wmlab.errors import ModelFailure
+from wmlab.io.progress import Progress
+from wmlab.lm.base import Completion, Sampling
+from wmlab.lm.hf import HFModel
+from wmlab.lm.tree import Tree, branch_logprobs, chunks
+from wmlab.metrics.text import exact_match
+from wmlab.rewards.base import Reward, RewardInput, RewardRecord
+from wmlab.rewards.reference import ReferenceAgent
+from wmlab.training.checkpoint import load_checkpoint, save_checkpoint
+
+MAX_TRAIN_TOKENS = 4096
+
+
+def advantages(rewards: Sequence[float | None], std_floor: float) -> list[float]:
+    """Group-normalised advantages (G,): (r − mean) / max(std, floor), std with ddof 1.
+
+    A failed reward (None) leaves the group's statistics and gets advantage 0; a group with fewer than
+    two rewards has no advantage.
+    """
+    known = [reward for reward in rewards if reward is not None]
+    if len(known) < 2:
+        return [0.0] * len(rewards)
+    mean = float(np.mean(known))
+    std = max(float(np.std(known, ddof=1)), std_floor)
+    return [0.0 if reward is None else (reward - mean) / std for reward in rewards]
+
+
+@dataclass
+class Group:
+    """One prompt and its distinct completions, each with its share of the group's samples."""
+
+    prompt: list[int]
+    branches: list[list[int]]
+    weights: list[float]  # advantage summed over equal samples
+    counts: list[int]
+
+
+def make_group(
+    prompt: list[int], completions: Sequence[Completion], advantage: Sequence[float], end_id: int
+) -> Group:
+    """Merge equal completions: their gradients are equal, so one branch carries their summed weight."""
+    branches: dict[tuple[int, ...], int] = {}
+    group = Group(prompt, [], [], [])
+    for completion, value in zip(completions, advantage, strict=True):
+        ids = (*completion.token_ids, end_id) if completion.finish_reason == "stop" else completion.token_ids
+        if not ids:
+            continue
+        if ids not in branches:
+            branches[ids] = len(group.branches)
+            group.branches.append(list(ids))
+            group.weights.append(0.0)
+            group.counts.append(0)
+        group.weights[branches[ids]] += value
+        group.counts[branches[ids]] += 1
+    return group
+
+
+def policy_loss(
+    model: Any, frozen: Any, groups: Sequence[Group], n_samples: int, recipe: GrpoRecipe
+) -> tuple[torch.Tensor, dict[str, float]]:
+    """Clipped policy loss plus low-variance KL to the SFT model, and sums for the curve.
+
+    Per sample the token terms are averaged, then summed over samples and divided by ``n_samples`` of the
+    whole step. With one update a batch the ratio is 1 in value and carries the gradient.
+    """
+    trees = [Tree(g.prompt, g.branches, [len(b) for b in g.branches]) for g in groups]
+    new, entropy = branch_logprobs(model, trees, temperature=recipe.temperature, with_entropy=True)
+    with torch.no_grad():
+        base, _ = branch_logprobs(frozen, trees, temperature=recipe.temperature)
+    loss = torch.zeros(())
+    sums = {"kl": 0.0, "entropy": 0.0, "tokens": 0.0}
+    for g, group in enumerate(groups):
+        for b, (weight, count) in enumerate(zip(group.weights, group.counts, strict=True)):
+            logprob = new[g][b]
+            ratio = (logprob - logprob.detach()).exp()
+            clipped = ratio.clamp(1 - recipe.clip, 1 + recipe.clip)
+            gain = torch.minimum(ratio * weight, clipped * weight).mean()
+            gap = base[g][b] - logprob
+            kl = (gap.exp() - gap - 1).mean()
+            loss = loss - (gain - recipe.kl_coefficient * count * kl) / n_samples
+            sums["kl"] += count * float(kl.detach()) / n_samples
+            sums["entropy"] += count * float(entropy[g][b].detach().sum())
+            sums["tokens"] += count * len(logprob)
+    return loss, sums
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A training or held-out transition ready for the policy."""
+
+    item: RewardInput
+    ids: list[int]
+
+
+def prompts_of(lm: HFModel, transitions: Sequence[dict[str, Any]]) -> list[Prompt]:
+    """Rewardable transitions: those with a next action."""
+    return [
+        Prompt(RewardInput(row["domain"], row["history"], row["observation"], row["next_action"]), lm.encode(row["history"]))
+        for row in transitions
+        if row["next_action"]
+    ]
+
+
+class Grpo:
+    """One run: policy, frozen SFT model, reward; ``train`` is the whole algorithm."""
+
+    def __init__(
+        self, policy: HFModel, frozen: Any, reward: Reward, reference: ReferenceAgent | None, recipe: GrpoRecipe, seed: int
+    ) -> None:
+        self.policy, self.frozen = policy, frozen
+        self.reward, self.reference = reward, reference
+        self.recipe, self.seed = recipe, seed
+        self.optimizer = torch.optim.AdamW(
+            policy.model.parameters(), lr=recipe.learning_rate, weight_decay=0.0, foreach=True
+        )
+        self.curve: list[dict[str, Any]] = []
+        self.samples = self.failures = 0
+
+    def train(self, prompts: Sequence[Prompt], validation: Sequence[Prompt], checkpoints: Path) -> list[dict[str, Any]]:
+        """Run (or resume) to ``recipe.steps`` and return the curve rows."""
+        recipe, step = self.recipe, self._resume(checkpoints)
+        progress = Progress("grpo", recipe.steps, "steps")
+        progress.done = step
+        while step < recipe.steps:
+            started = time.monotonic()
+            batch = self._draw(prompts, step)
+            row = self._step(batch, step)
+            step += 1
+            row["step"] = step
+            row["em_validation"] = None
+            if step % recipe.validation_every == 0 or step == recipe.steps:
+                row["em_validation"] = self.greedy_em(validation)
+            row["seconds"] = time.monotonic() - started
+            self.curve.append(row)
+            progress.update(1, note=f"reward {row['reward']:.3f} kl {row['kl']:.4f}" if row["reward"] is not None else "")
+            if step % recipe.checkpoint_every == 0 and step < recipe.steps:
+                self._save(checkpoints, step)
+        return self.curve
+
+    def _draw(self, prompts: Sequence[Prompt], step: int) -> list[Prompt]:
+        """The prompts of a step: a seeded permutation an epoch, read in order."""
+        size, n = min(self.recipe.prompts_per_step, len(prompts)), len(prompts)
+        batch = []
+        for place in range(step * size, (step + 1) * size):
+            order = np.random.default_rng((self.seed, 1, place // n)).permutation(n)
+            batch.append(prompts[int(order[place % n])])
+        return batch
+
+    def sample(self, prompts: Sequence[Prompt], n: int, seed: int) -> list[list[Completion]]:
+        """(prompts,) → (prompts, n) completions at the training temperature."""
+        sampling = Sampling(self.recipe.temperature, n, self.recipe.max_new_tokens, seed)
+        return self.policy.generate([prompt.item.history for prompt in prompts], sampling)
+
+    def score(
+        self, prompts: Sequence[Prompt], completions: Sequence[Sequence[Completion]]
+    ) -> list[list[RewardRecord]]:
+        """Reward records (prompts, n)."""
+        return self.reward([p.item for p in prompts], [[c.text for c in group] for group in completions])
+
+    def _step(self, batch: Sequence[Prompt], step: int) -> dict[str, Any]:
+        recipe = self.recipe
+        self.policy.model.eval()
+        seed = int(np.random.default_rng((self.seed, 2, step)).integers(2**31))
+        completions = self.sample(batch, recipe.group, seed)
+        records = self.score(batch, completions)
+        flat = [record for group in records for record in group]
+        self._check_failures(flat)
+        groups = [
+            make_group(p.ids, c, advantages([r.reward for r in rs], recipe.std_floor), self.policy.end_id)
+            for p, c, rs in zip(batch, completions, records, strict=True)
+        ]
+        groups = [group for group in groups if group.branches]
+        for settings in self.optimizer.param_groups:
+            settings["lr"] = recipe.learning_rate * min(1.0, (step + 1) / max(1, recipe.warmup_steps))
+        self.optimizer.zero_grad(set_to_none=True)
+        total: Counter[str] = Counter()
+        loss_value = 0.0
+        trees = [Tree(g.prompt, g.branches, []) for g in groups]
+        for members in chunks(trees, MAX_TRAIN_TOKENS):
+            loss, sums = policy_loss(self.policy.model, self.frozen, [groups[i] for i in members], len(flat), recipe)
+            loss.backward()  # type: ignore[no-untyped-call]
+            loss_value += float(loss.detach())
+            total.update(sums)
+        norm = torch.nn.utils.clip_grad_norm_(self.policy.model.parameters(), recipe.max_grad_norm)
+        if not torch.isfinite(norm):
+            raise ModelFailure(f"GRPO step {step + 1}: the gradient is not finite; lower the learning rate")
+        self.optimizer.step()
+        known = [r.reward for r in flat if r.reward is not None]
+        spread = [float(np.std([r.reward for r in rs if r.reward is not None])) for rs in records if any(r.reward is not None for r in rs)]
+        return {
+            "reward": float(np.mean(known)) if known else None,
+            "reward_std": float(np.mean(spread)) if spread else None,
+            "kl": total["kl"],
+            "entropy": total["entropy"] / max(1.0, total["tokens"]),
+            "length": total["tokens"] / len(flat),
+            "prefill_tokens": self.reference.prefill_tokens if self.reference else 0,
+            "reference_calls": self.reference.calls if self.reference else 0,
+            "masked": len(flat) - len(known),
+            "loss": loss_value,
+            "grad_norm": float(norm),
+        }
+
+    def _check_failures(self, records: Sequence[RewardRecord]) -> None:
+        self.samples += len(records)
+        failed = [record for record in records if record.reward is None]
+        self.failures += len(failed)
+        if failed and self.failures > self.recipe.max_failed * max(self.samples, 200):
+            raise ModelFailure(
+                f"{self.failures} of {self.samples} rewards failed, more than max_failed={self.recipe.max_failed}; "
+                f"the last reason: {failed[-1].error}"
+            )
+
+    def greedy_em(self, prompts: Sequence[Prompt]) -> float | None:
+        """Exact match of greedy predictions; None without prompts."""
+        if not prompts:
+            return None
+        self.policy.model.eval()
+        sampling = Sampling(0.0, 1, self.recipe.max_new_tokens)
+        answers = self.policy.generate([p.item.history for p in prompts], sampling)
+        return float(np.mean([exact_match(a[0].text, p.item.gold) for a, p in zip(answers, prompts, strict=True)]))
+
+    def _save(self, checkpoints: Path, step: int) -> None:
+        save_checkpoint(
+            checkpoints,
+            {
+                "step": step,
+                "model": self.policy.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "curve": self.curve,
+                "samples": self.samples,
+                "failures": self.failures,
+                "reference": self.reference.state() if self.reference else None,
+            },
+        )
+
+    def _resume(self, checkpoints: Path) -> int:
+        state = load_checkpoint(checkpoints)
+        if state is None:
+            return 0
+        self.policy.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.curve = list(state["curve"])
+        self.samples, self.failures = int(state["samples"]), int(state["failures"])
+        if self.reference is not None:
+            self.reference.restore(state["reference"])
+        return int(state["step"])

@@ -1,0 +1,134 @@
+"""The training commands' work: read and check the inputs, train, write model, curve and provenance."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from wmlab.config.recipes import GrpoRecipe, SftRecipe, load_recipe
+from wmlab.errors import InputError
+from wmlab.io.atomic import write_json
+from wmlab.io.jsonl import write_jsonl
+from wmlab.io.provenance import write_meta
+from wmlab.io.tables import read_table
+from wmlab.lm.build import load_model, new_model, save_model
+from wmlab.lm.hf import HFModel
+from wmlab.lm.tokenizer import load_tokenizer
+from wmlab.rewards.reference import ReferenceAgent
+from wmlab.rewards.registry import check_reward, make_reward, needs_reference
+from wmlab.training import sft
+from wmlab.training.checkpoint import drop_checkpoint
+from wmlab.training.grpo import Grpo, Prompt, prompts_of
+from wmlab.training.heldout import compare, prompt_means
+from wmlab.training.sequences import TrainingSequence, agent_sequences, require, world_model_sequences
+
+ROLES = ("world-model", "agent")
+
+
+def _sequences(path: Path, role: str, tokenizer: object, recipe: SftRecipe) -> list[TrainingSequence]:
+    if role == "world-model":
+        rows = read_table(path, "trajectories")
+        return require(world_model_sequences(tokenizer, rows, recipe.max_length), path)
+    rows = read_table(path, "demonstrations")
+    # With thoughts, an agent learns both forms: the reference prompt has no thoughts (metrics.md 5).
+    thoughts = (True, False) if recipe.thought else (False,)
+    everything = recipe.train_on == "all"
+    found = agent_sequences(tokenizer, rows, recipe.max_length, thoughts=thoughts, everything=everything)
+    return require(found, path)
+
+
+def run_sft(
+    role: str,
+    data: Path,
+    tokenizer_dir: Path,
+    recipe_source: str,
+    out: Path,
+    validation: Path | None,
+    init: Path | None,
+    threads: int,
+    seed: int,
+    checkpoints: Path | None,
+) -> None:
+    """``wmlab train sft``. Raises InputError for a bad role, recipe, file or architecture."""
+    started = time.time()
+    if role not in ROLES:
+        raise InputError(f"role {role!r}: not known; choose from {', '.join(ROLES)}")
+    recipe = load_recipe(SftRecipe, recipe_source)
+    torch.set_num_threads(threads)
+    tokenizer = load_tokenizer(tokenizer_dir)
+    sequences = _sequences(data, role, tokenizer, recipe)
+    held_out = _sequences(validation, role, tokenizer, recipe) if validation is not None else []
+    model = new_model(recipe.architecture, tokenizer, seed) if init is None else load_model(init)
+    if init is not None and model.config.vocab_size != len(tokenizer):
+        raise InputError.at(init, "its vocabulary is not the tokenizer's", "start from a model of this tokenizer")
+    folder = checkpoints or out.with_name(f".{out.name}.checkpoint")
+    curve = sft.train(model, sequences, held_out, recipe, seed, tokenizer.pad_token_id, folder, f"sft {role}")
+    save_model(out, model, tokenizer)
+    write_jsonl(out / "curves.jsonl", curve)
+    inputs = [data, tokenizer_dir / "tokenizer.json", *([validation] if validation else [])]
+    inputs += [init / "model.safetensors"] if init else []
+    config = {"role": role, "recipe": recipe.model_dump(mode="json"), "threads": threads}
+    for name in ("model.safetensors", "curves.jsonl"):
+        write_meta(out / name, config=config, seed=seed, inputs=inputs, started=started)
+    drop_checkpoint(folder)
+    em = curve[-1]["val_em"]
+    print(f"{out}: loss {curve[-1]['loss']:.4f}" + ("" if em is None else f", validation EM {em:.3f}"))
+
+
+def _pick(prompts: list[Prompt], n: int, seed: int) -> list[Prompt]:
+    order = np.random.default_rng(seed).permutation(len(prompts))[:n]
+    return [prompts[int(i)] for i in order]
+
+
+def run_grpo(
+    model_dir: Path,
+    transitions: Path,
+    reward_name: str,
+    recipe_source: str,
+    out: Path,
+    validation: Path,
+    reference_dir: Path | None,
+    threads: int,
+    seed: int,
+    checkpoints: Path | None,
+) -> None:
+    """``wmlab train grpo``. Raises InputError for bad input, ModelFailure when too many rewards fail."""
+    started = time.time()
+    check_reward(reward_name)
+    recipe = load_recipe(GrpoRecipe, recipe_source)
+    torch.set_num_threads(threads)
+    reference = None
+    if needs_reference(reward_name) and reference_dir is not None:
+        reference = ReferenceAgent(HFModel.load(reference_dir))
+    reward = make_reward(reward_name, recipe.reward_parameters, (lambda: reference) if reference else None)
+    policy = HFModel.load(model_dir)
+    frozen = load_model(model_dir)
+    prompts = prompts_of(policy, read_table(transitions, "transitions"))
+    unseen = prompts_of(policy, read_table(validation, "transitions"))
+    if not prompts or not unseen:
+        raise InputError.at(transitions if not prompts else validation, "no transition has a next action", "give other data")
+    # The held-out comparison and the curve's validation use the same draw for every method and seed.
+    held_out = _pick(unseen, recipe.heldout_prompts, 0)
+    watched = _pick(unseen, recipe.validation_prompts, 1)
+    run = Grpo(policy, frozen, reward, reference, recipe, seed)
+    before = prompt_means(run.score(held_out, run.sample(held_out, recipe.heldout_samples, 0)))
+    em_before = run.greedy_em(held_out)
+    if reference is not None:
+        reference.calls = reference.prefill_tokens = 0
+    folder = checkpoints or out.with_name(f".{out.name}.checkpoint")
+    curve = run.train(prompts, watched, folder)
+    after = prompt_means(run.score(held_out, run.sample(held_out, recipe.heldout_samples, 0)))
+    result = {"reward": reward_name, **compare(before, after, seed), "em_before": em_before, "em_after": run.greedy_em(held_out)}
+    save_model(out, policy.model, policy.tokenizer)
+    write_jsonl(out / "curves.jsonl", curve)
+    write_json(out / "heldout.json", result)
+    inputs = [model_dir / "model.safetensors", transitions, validation]
+    inputs += [reference_dir / "model.safetensors"] if reference is not None and reference_dir else []
+    config = {"reward": reward_name, "recipe": recipe.model_dump(mode="json"), "threads": threads}
+    for name in ("model.safetensors", "curves.jsonl", "heldout.json"):
+        write_meta(out / name, config=config, seed=seed, inputs=inputs, started=started)
+    drop_checkpoint(folder)
+    print(f"{out}: held-out {reward_name} reward {result['before']:.4f} before, {result['after']:.4f} after")
