@@ -56,7 +56,7 @@ rule difficulty_filter:
     shell:
         "python -m wmlab data filter --transitions {input.transitions:q}"
         " --predictions {input.baseline:q} --domain {wildcards.domain} --budget {params.budget}"
-        " --order {params.order} --seed {params.seed} {params.exclude}"
+        " --order {params.order} --seed {params.seed} --sampled {params.exclude}"
         " --out {output.transitions:q} --report {output.report:q} 2>&1 | tee {log:q}"
 
 

@@ -29,7 +29,9 @@ class LanguageModelAgent:
 
     def act(self, turns: Sequence[Turn]) -> list[Decision]:
         """One decision a turn, from one batched call."""
-        answers = self.lm.continue_dialogues([t.key for t in turns], [t.messages for t in turns], self.sampling)
+        answers = self.lm.continue_dialogues(
+            [t.key for t in turns], [t.messages for t in turns], self.sampling
+        )
         return [Decision(a.text, parse_action(a.text), len(a.token_ids)) for a in answers]
 
     def finish(self, keys: Sequence[str]) -> None:

@@ -66,7 +66,9 @@ class ScriptedAgent:
         for observation in observations[plan.turn :]:
             plan.read(observation)
         clause = plan.choose(self.epsilon, self.harmless)
-        return Decision(format_output(clause.command, clause.sentence), clause.command, deliberate=bool(plan.pending))
+        return Decision(
+            format_output(clause.command, clause.sentence), clause.command, deliberate=bool(plan.pending)
+        )
 
 
 class _Plan:

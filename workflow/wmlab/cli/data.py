@@ -99,6 +99,9 @@ def filter_(
     exclude_panel: Annotated[
         list[Path] | None, typer.Option("--exclude-panel", help="Panel whose tasks are held out; repeatable.")
     ] = None,
+    sampled: Annotated[
+        bool, typer.Option("--sampled", help="The predictions are a draw; count the other transitions.")
+    ] = False,
 ) -> None:
     """Keep the transitions that are worth training on.
 
@@ -124,6 +127,7 @@ def filter_(
         seed=seed,
         excluded=difficulty.panel_hashes(panels),
         source=transitions,
+        sampled=sampled,
     )
     n = write_rows(out, "transitions", difficulty.keep(read_rows(transitions, "transitions"), selection.kept))
     write_json(report, selection.report)
@@ -157,3 +161,48 @@ def verl(
     )
     left_out = counts["without_next_action"]
     print(f"{out}: {counts['written']} rows ({left_out} without a next action left out)")
+
+
+@app.command()
+def collect(
+    panel: Annotated[Path, typer.Option("--panel", help="panel.json: the games to play.")],
+    out: Out,
+    recipe: Annotated[
+        str, typer.Option("--recipe", help="JSON, or a JSON file: noise, lengths, counts.")
+    ] = "{}",
+    demonstrations: Annotated[
+        Path | None, typer.Option("--demonstrations", help="Also play expert demonstrations into this file.")
+    ] = None,
+    cache: Annotated[Path, typer.Option("--cache", help="Folder of generated games.")] = Path(
+        "results/cache"
+    ),
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Environment processes.")] = 2,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the behaviour.")] = 0,
+) -> None:
+    """Play the panel's games in the real environment: expert, exploring and noisy behaviour.
+
+    Example: wmlab data collect --panel train.json --out trajectories.parquet --demonstrations demos.parquet
+    """
+    from wmlab.config.recipes import CollectRecipe, load_recipe
+    from wmlab.data.collect import collect as play
+    from wmlab.data.collect import demonstrate
+    from wmlab.domains.panels import panel_split, read_panel
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import write_table
+
+    started = time.time()
+    settings = load_recipe(CollectRecipe, recipe)
+    tasks = read_panel(panel)
+    rows = play(tasks, panel_split(panel), settings, str(cache), workers, seed)
+    write_table(out, "trajectories", rows)
+    config = settings.model_dump(mode="json")
+    write_meta(out, config=config, seed=seed, inputs=[panel], started=started)
+    if demonstrations is not None:
+        shown = demonstrate(tasks, settings, str(cache), workers, seed)
+        write_table(demonstrations, "demonstrations", shown)
+        write_meta(demonstrations, config=config, seed=seed, inputs=[panel], started=started)
+    won = sum(row["success"] for row in rows)
+    lost = sum(row["steps"][-1]["done"] and not row["success"] for row in rows)
+    print(
+        f"{out}: {len(rows)} trajectories, {sum(len(r['steps']) for r in rows)} steps, {won} won, {lost} lost"
+    )

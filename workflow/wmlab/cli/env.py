@@ -19,10 +19,14 @@ FIRST_SEED = {"test": 1, "train": 201, "validation": 2001}
 @app.command()
 def panel(
     domain: Domain,
-    split: Annotated[str, typer.Option("--split", help="test (seeds from 1), train (from 201), validation (from 2001).")],
+    split: Annotated[
+        str, typer.Option("--split", help="test (seeds from 1), train (from 201), validation (from 2001).")
+    ],
     out: Annotated[Path, typer.Option("--out", help="panel.json to write.")],
     limit: Annotated[int, typer.Option("--limit", min=1, help="Number of tasks.")] = 200,
-    first_seed: Annotated[int | None, typer.Option("--first-seed", min=1, help="First game seed; default by split.")] = None,
+    first_seed: Annotated[
+        int | None, typer.Option("--first-seed", min=1, help="First game seed; default by split.")
+    ] = None,
     cache: Cache = CACHE,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Generator processes.")] = 2,
 ) -> None:
@@ -41,7 +45,9 @@ def panel(
         raise InputError(f"split {split!r}: not known; choose from {', '.join(FIRST_SEED)}")
     first = first_seed or FIRST_SEED[split]
     if split != "test" and first <= 200:
-        raise InputError(f"split {split}: seeds 1 to 200 are the published test tasks; use --first-seed 201 or more")
+        raise InputError(
+            f"split {split}: seeds 1 to 200 are the published test tasks; use --first-seed 201 or more"
+        )
     tasks = build_panel(domain, first, limit, str(cache), workers)
     write_panel(out, domain, split, tasks)
     config = {"domain": domain, "split": split, "first_seed": first, "limit": limit}
@@ -54,7 +60,9 @@ def play(
     domain: Domain,
     task: Annotated[str, typer.Option("--task", help="Task id, e.g. textworld_17.")],
     out: Annotated[str, typer.Option("--out", help="episode.jsonl to write, - for standard output.")],
-    actions: Annotated[str | None, typer.Option("--actions", help="File with one action a line, - for standard input.")] = None,
+    actions: Annotated[
+        str | None, typer.Option("--actions", help="File with one action a line, - for standard input.")
+    ] = None,
     expert: Annotated[bool, typer.Option("--expert", help="Play the planner's commands.")] = False,
     cache: Cache = CACHE,
 ) -> None:
@@ -75,7 +83,9 @@ def play(
         try:
             text = sys.stdin.read() if actions == "-" else Path(actions).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError.at(actions, f"cannot be read ({error})", "give a text file, one action a line") from None
+            raise InputError.at(
+                actions, f"cannot be read ({error})", "give a text file, one action a line"
+            ) from None
         given = [line for line in text.split("\n") if line.strip()]
     rows = play_task(domain, task, given, expert, str(cache))
     write_jsonl(out, rows)

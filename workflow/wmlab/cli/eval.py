@@ -48,7 +48,8 @@ def consistency(
     from wmlab.io.atomic import write_json
     from wmlab.io.provenance import write_meta
     from wmlab.metrics import consistency as metric
-    from wmlab.metrics.episodes import read_episodes, read_panel
+    from wmlab.domains.panels import read_panel
+    from wmlab.metrics.episodes import read_episodes
 
     started = time.time()
     tasks = read_panel(panel)

@@ -24,7 +24,9 @@ def states(
     limit: Limit = None,
     seed: Seed = 0,
     threads: Annotated[int, typer.Option("--threads", min=1, help="CPU threads.")] = 1,
-    model_id: Annotated[str | None, typer.Option("--model-id", help="Name in the rows; default: the folders' names.")] = None,
+    model_id: Annotated[
+        str | None, typer.Option("--model-id", help="Name in the rows; default: the folders' names.")
+    ] = None,
 ) -> None:
     """Predict next observations greedily.
 
@@ -44,7 +46,9 @@ def states(
     found = predict_states(lm, rows)
     write_table(out, "predictions", found)
     inputs = [transitions, model / "model.safetensors"]
-    write_meta(out, config={"limit": limit, "model_id": lm.model_id}, seed=seed, inputs=inputs, started=started)
+    write_meta(
+        out, config={"limit": limit, "model_id": lm.model_id}, seed=seed, inputs=inputs, started=started
+    )
     cut = sum(row["finish_reason"] == "length" for row in found)
     print(f"{out}: {len(found)} predictions, {cut} cut at the length limit")
 

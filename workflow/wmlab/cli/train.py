@@ -10,18 +10,26 @@ import typer
 
 app = typer.Typer(help="Tokenizer, supervised training, GRPO.", no_args_is_help=True)
 
-RecipeText = Annotated[str, typer.Option("--recipe", help="JSON, or a JSON file: keys of the study's section.")]
+RecipeText = Annotated[
+    str, typer.Option("--recipe", help="JSON, or a JSON file: keys of the study's section.")
+]
 OutDir = Annotated[Path, typer.Option("--out", help="Model folder to write.")]
 Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of initial weights and data order.")]
-Checkpoints = Annotated[Path | None, typer.Option("--checkpoints", help="Folder of the resumable checkpoint.")]
+Checkpoints = Annotated[
+    Path | None, typer.Option("--checkpoints", help="Folder of the resumable checkpoint.")
+]
 
 
 @app.command()
 def tokenizer(
-    trajectories: Annotated[Path, typer.Option("--trajectories", help="trajectories.parquet of the training split.")],
+    trajectories: Annotated[
+        Path, typer.Option("--trajectories", help="trajectories.parquet of the training split.")
+    ],
     out: OutDir,
-    demonstrations: Annotated[Path | None, typer.Option("--demonstrations", help="demonstrations.parquet")] = None,
+    demonstrations: Annotated[
+        Path | None, typer.Option("--demonstrations", help="demonstrations.parquet")
+    ] = None,
     recipe: RecipeText = "{}",
 ) -> None:
     """Train the BPE tokenizer that all models of a domain share.
@@ -40,23 +48,35 @@ def tokenizer(
     texts = [m["content"] for row in read_table(trajectories, "trajectories") for m in world_model_chat(row)]
     inputs = [trajectories]
     if demonstrations is not None:
-        texts += [m["content"] for row in read_table(demonstrations, "demonstrations") for m in row["messages"]]
+        texts += [
+            m["content"] for row in read_table(demonstrations, "demonstrations") for m in row["messages"]
+        ]
         inputs.append(demonstrations)
     trained = train_tokenizer(texts, settings.vocab_size)
     save_folder(out, trained.save_pretrained)
-    write_meta(out / "tokenizer.json", config=settings.model_dump(), seed=None, inputs=inputs, started=started)
+    write_meta(
+        out / "tokenizer.json", config=settings.model_dump(), seed=None, inputs=inputs, started=started
+    )
     print(f"{out}: {len(trained)} entries")
 
 
 @app.command()
 def sft(
-    role: Annotated[str, typer.Option("--role", help="world-model (trajectories) or agent (demonstrations).")],
-    trajectories: Annotated[Path, typer.Option("--trajectories", help="trajectories.parquet or demonstrations.parquet.")],
+    role: Annotated[
+        str, typer.Option("--role", help="world-model (trajectories) or agent (demonstrations).")
+    ],
+    trajectories: Annotated[
+        Path, typer.Option("--trajectories", help="trajectories.parquet or demonstrations.parquet.")
+    ],
     tokenizer: Annotated[Path, typer.Option("--tokenizer", help="Tokenizer folder.")],
     recipe: RecipeText,
     out: OutDir,
-    validation: Annotated[Path | None, typer.Option("--validation", help="The same kind of file, held out.")] = None,
-    init: Annotated[Path | None, typer.Option("--init", help="Start from this model folder's weights.")] = None,
+    validation: Annotated[
+        Path | None, typer.Option("--validation", help="The same kind of file, held out.")
+    ] = None,
+    init: Annotated[
+        Path | None, typer.Option("--init", help="Start from this model folder's weights.")
+    ] = None,
     threads: Threads = 1,
     seed: Seed = 0,
     checkpoints: Checkpoints = None,
@@ -78,7 +98,9 @@ def grpo(
     recipe: RecipeText,
     out: OutDir,
     validation: Annotated[Path, typer.Option("--validation", help="Held-out transitions.parquet.")],
-    reference: Annotated[Path | None, typer.Option("--reference", help="Reference agent's folder, for behr rewards.")] = None,
+    reference: Annotated[
+        Path | None, typer.Option("--reference", help="Reference agent's folder, for behr rewards.")
+    ] = None,
     threads: Threads = 1,
     seed: Seed = 0,
     checkpoints: Checkpoints = None,

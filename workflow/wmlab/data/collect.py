@@ -22,7 +22,16 @@ from wmlab.errors import EnvironmentFailure
 from wmlab.io.progress import track
 
 _UNKNOWN = ("use {x}", "sit on {x}", "cook {x}", "search {x}", "talk to {x}", "go {x}", "push {x}")
-_PLAUSIBLE = ("open {x}", "close {x}", "take {x}", "drop {x}", "eat {x}", "examine {x}", "unlock {x}", "put {x} on {y}")
+_PLAUSIBLE = (
+    "open {x}",
+    "close {x}",
+    "take {x}",
+    "drop {x}",
+    "eat {x}",
+    "examine {x}",
+    "unlock {x}",
+    "put {x} on {y}",
+)
 _DIRECTIONS = ("north", "south", "east", "west")
 
 
@@ -68,7 +77,13 @@ def _play_task(job: tuple[Task, str, CollectRecipe, str, int]) -> list[dict[str,
 
 
 def _play(
-    environment: Any, task: Task, split: str, number: int, noise: float, step_cap: int, rng: np.random.Generator
+    environment: Any,
+    task: Task,
+    split: str,
+    number: int,
+    noise: float,
+    step_cap: int,
+    rng: np.random.Generator,
 ) -> dict[str, Any]:
     observation = environment.reset(task)
     admissible: tuple[str, ...] = observation.admissible or ()
@@ -79,10 +94,8 @@ def _play(
     score, success = 0.0, False
     while len(steps) < length:
         policy = environment.policy
-        if not policy or rng.random() < noise:
-            action = _stray(rng, admissible, vocabulary)
-        else:
-            action = policy[0]
+        stray = not policy or rng.random() < noise
+        action = _stray(rng, admissible, vocabulary) if stray else policy[0]
         step = environment.step(action)
         steps.append(
             {
@@ -133,7 +146,11 @@ def _stray(rng: np.random.Generator, admissible: Sequence[str], vocabulary: Sequ
     if kind < 0.75:
         return f"go {_DIRECTIONS[int(rng.integers(4))]}"
     templates = _PLAUSIBLE if kind < 0.93 else _UNKNOWN
-    names = [str(vocabulary[int(rng.integers(len(vocabulary)))]) for _ in range(2)] if vocabulary else ["box", "bed"]
+    names = (
+        [str(vocabulary[int(rng.integers(len(vocabulary)))]) for _ in range(2)]
+        if vocabulary
+        else ["box", "bed"]
+    )
     return templates[int(rng.integers(len(templates)))].format(x=names[0], y=names[1])
 
 
@@ -164,7 +181,9 @@ def _demonstrate_task(job: tuple[Task, CollectRecipe, str, int]) -> list[dict[st
                 messages.append({"role": "user", "content": step.observation})
                 taught.append(False)
             if not success:
-                raise EnvironmentFailure(f"{task.task_id}: the scripted expert did not win; its goal reader is wrong")
+                raise EnvironmentFailure(
+                    f"{task.task_id}: the scripted expert did not win; its goal reader is wrong"
+                )
             rows.append(
                 {
                     "demonstration_id": f"{task.task_id}/demo_{number:03d}",

@@ -156,6 +156,7 @@ def _collect(
     domain: str,
     excluded: set[str],
     source: object,
+    sampled: bool = False,
 ) -> tuple[list[Candidate], dict[str, Counter[str]], int]:
     """Eligible candidates, drop reasons per action type, and the number of rows."""
     candidates: list[Candidate] = []
@@ -181,6 +182,9 @@ def _collect(
                 source, f"transition_id {identity!r} is repeated", "merge without repeats", number
             )
         ids.add(identity)
+        if identity not in predictions and sampled:
+            dropped[kind]["not_sampled"] += 1
+            continue
         if identity not in predictions:
             raise InputError.at(source, f"no prediction for {identity!r}", "predict the whole file", number)
         pair = _pair_key(row)
@@ -210,16 +214,18 @@ def select(
     seed: int = 0,
     excluded: set[str] | None = None,
     source: object = "transitions",
+    sampled: bool = False,
 ) -> Selection:
     """Choose transitions for reward training and say what was left out and why.
 
     ``predictions`` maps transition_id to the greedy baseline prediction; ``excluded`` holds content hashes
     of held-out tasks. Without ``budget`` WebShop keeps all hard ones and other domains DEFAULT_BUDGET.
-    Raises InputError for a transition without a prediction, a repeated id or another domain.
+    ``sampled`` says that the predictions are a draw: the other transitions are counted as ``not_sampled``.
+    Raises InputError for a transition without a prediction otherwise, a repeated id or another domain.
     """
     if order not in ("hardest", "random"):
         raise InputError(f"order {order!r} unknown; use hardest or random")
-    candidates, dropped, total = _collect(rows, predictions, domain, excluded or set(), source)
+    candidates, dropped, total = _collect(rows, predictions, domain, excluded or set(), source, sampled)
     pool_of: dict[str, list[Candidate]] = defaultdict(list)
     for one in candidates:
         pool_of[one.action_type].append(one)

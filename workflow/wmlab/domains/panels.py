@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+
 from wmlab.domains.base import Task
 from wmlab.domains.registry import check_domain
 from wmlab.errors import InputError

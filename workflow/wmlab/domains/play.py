@@ -35,7 +35,9 @@ def play_task(
             action = queue.pop(0)
             step = environment.step(action)
             rows.append(
-                _row(len(rows), action, step.observation, step.reward, step.done, step.success, step.admissible)
+                _row(
+                    len(rows), action, step.observation, step.reward, step.done, step.success, step.admissible
+                )
             )
             if step.done:
                 break

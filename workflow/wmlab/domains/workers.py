@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, cast
 
 from wmlab.domains.base import Environment, Observation, Step, Task
 from wmlab.errors import EnvironmentFailure
@@ -125,7 +125,7 @@ class WorkerPool:
             for connection in ready:
                 slot = pending.pop(connection)
                 try:
-                    answers.update(dict(connection.recv()))  # type: ignore[union-attr]
+                    answers.update(dict(cast(Connection, connection).recv()))
                 except (EOFError, OSError):
                     answers.update(self._lost(slot, shares[slot]))
         return answers
@@ -138,7 +138,9 @@ class WorkerPool:
             worker.process.kill()
             worker.stop()
             self._workers[slot] = None
-        return {index: EnvironmentFailure(f"environment worker {why} (exit code {code})") for index, _ in share}
+        return {
+            index: EnvironmentFailure(f"environment worker {why} (exit code {code})") for index, _ in share
+        }
 
     def close(self) -> None:
         """Stop all workers."""

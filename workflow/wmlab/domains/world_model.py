@@ -29,7 +29,8 @@ class WorldModelBatch:
         self._runs += 1
         self.n_tokens = dict.fromkeys(range(len(tasks)), 0)
         self._dialogues = {
-            index: [{"role": "system", "content": task.initial_observation}] for index, task in enumerate(tasks)
+            index: [{"role": "system", "content": task.initial_observation}]
+            for index, task in enumerate(tasks)
         }
         return [Observation(task.initial_observation, None) for task in tasks]
 

@@ -15,7 +15,17 @@ from typing import Any
 from wmlab import __version__
 from wmlab.io.atomic import write_json
 
-PACKAGES = ("torch", "transformers", "tokenizers", "trl", "textworld", "numpy", "scipy", "pyarrow", "snakemake")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "trl",
+    "textworld",
+    "numpy",
+    "scipy",
+    "pyarrow",
+    "snakemake",
+)
 
 
 def sha256_file(path: str | Path) -> str:

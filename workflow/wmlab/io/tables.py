@@ -24,12 +24,16 @@ def write_table(path: str | Path, kind: str, rows: Sequence[dict[str, Any]]) -> 
     for number, row in enumerate(rows):
         if set(row) != names:
             missing, extra = sorted(names - set(row)), sorted(set(row) - names)
-            raise InputError.at(path, f"{kind} row lacks {missing} and adds {extra}", "match the contract", number)
+            raise InputError.at(
+                path, f"{kind} row lacks {missing} and adds {extra}", "match the contract", number
+            )
     tagged = schema.with_metadata({"wmlab.schema": kind, "wmlab.version": str(schemas.VERSION)})
     try:
         table = pa.Table.from_pylist(list(rows), schema=tagged)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError.at(path, f"a {kind} value has the wrong type ({error})", "match the contract") from None
+        raise InputError.at(
+            path, f"a {kind} value has the wrong type ({error})", "match the contract"
+        ) from None
     with atomic_path(path) as temporary:
         pq.write_table(table, temporary, compression="snappy", row_group_size=10_000)
 
@@ -43,15 +47,21 @@ def read_table(path: str | Path, kind: str) -> list[dict[str, Any]]:
         raise InputError.at(path, "file not found", "check the path or make it first") from None
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError.at(path, f"not a readable Parquet file ({reason})", "remove it and make it again") from None
+        raise InputError.at(
+            path, f"not a readable Parquet file ({reason})", "remove it and make it again"
+        ) from None
     found = (table.schema.metadata or {}).get(b"wmlab.version")
     if found is not None and int(found) != schemas.VERSION:
-        raise InputError.at(path, f"schema version {int(found)}", f"this code reads version {schemas.VERSION}")
+        raise InputError.at(
+            path, f"schema version {int(found)}", f"this code reads version {schemas.VERSION}"
+        )
     missing = [name for name in schema.names if name not in table.schema.names]
     if missing:
         raise InputError.at(path, f"{kind} columns {missing} are missing", "give a file of that contract")
     try:
         rows: list[dict[str, Any]] = table.select(schema.names).cast(schema.remove_metadata()).to_pylist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError.at(path, f"a {kind} column has the wrong type ({error})", "match the contract") from None
+        raise InputError.at(
+            path, f"a {kind} column has the wrong type ({error})", "match the contract"
+        ) from None
     return rows

@@ -42,7 +42,9 @@ def load_model(path: str | Path, dtype: torch.dtype = torch.float32) -> Any:
     from transformers import AutoModelForCausalLM
 
     if not (Path(path) / "config.json").is_file():
-        raise InputError.at(path, "no model there (config.json is missing)", "train it or give another folder")
+        raise InputError.at(
+            path, "no model there (config.json is missing)", "train it or give another folder"
+        )
     try:
         model = AutoModelForCausalLM.from_pretrained(
             str(path), dtype=dtype, use_safetensors=True, attn_implementation="sdpa"

@@ -73,7 +73,8 @@ def _forward(model: Any, cache: DecodeCache, new: Sequence[Sequence[int]]) -> to
     )
     cache.past = out.past_key_values
     cache.width += block
-    return out.logits[:, -1].float()
+    logits: torch.Tensor = out.logits[:, -1].float()
+    return logits
 
 
 def _prefill(model: Any, cache: DecodeCache, prompts: Sequence[Sequence[int]]) -> torch.Tensor:

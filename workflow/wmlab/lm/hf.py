@@ -89,7 +89,10 @@ class HFModel:
             generator=generator,
         )
         return [
-            [Completion(self.decode_ids(ids), tuple(ids), "stop" if ended else "length") for ids, ended in row]
+            [
+                Completion(self.decode_ids(ids), tuple(ids), "stop" if ended else "length")
+                for ids, ended in row
+            ]
             for row in decoded
         ]
 

@@ -98,7 +98,9 @@ def _inert(tokenizer: Any, text: str) -> str:
     return text
 
 
-def encode_turns(tokenizer: Any, chat: list[dict[str, str]], taught: list[bool]) -> tuple[list[int], list[bool]]:
+def encode_turns(
+    tokenizer: Any, chat: list[dict[str, str]], taught: list[bool]
+) -> tuple[list[int], list[bool]]:
     """Ids of a dialogue and, per id, whether it is to be learnt: content and end mark of taught turns.
 
     Raises ValueError when the template is not prefix-stable, for then turns have no ids of their own.

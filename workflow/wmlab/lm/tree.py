@@ -74,7 +74,10 @@ def branch_logprobs(
     mask.masked_fill_(~visible[:, None], torch.finfo(model.dtype).min)
     device = model.device
     hidden = model.model(
-        input_ids=ids.to(device), attention_mask=mask.to(device), position_ids=positions.to(device), use_cache=False
+        input_ids=ids.to(device),
+        attention_mask=mask.to(device),
+        position_ids=positions.to(device),
+        use_cache=False,
     ).last_hidden_state
     chosen = hidden.reshape(batch * length, -1)[torch.tensor(rows, device=device)]
     logits = model.lm_head(chosen).float() / temperature

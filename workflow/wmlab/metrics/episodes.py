@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wmlab.domains.panels import read_panel
 from wmlab.errors import InputError
 from wmlab.io.atomic import write_json
 from wmlab.io.jsonl import read_jsonl, write_jsonl

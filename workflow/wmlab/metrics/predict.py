@@ -37,7 +37,13 @@ def predict_states(
         members = order[start : start + BATCH]
         answers = lm.generate([transitions[i]["history"] for i in members], Sampling(0.0, 1, max_new_tokens))
         for index, answer in zip(members, answers, strict=True):
-            rows[index] = _row(transitions[index], lm.model_id, answer[0].text, len(answer[0].token_ids), answer[0].finish_reason)
+            rows[index] = _row(
+                transitions[index],
+                lm.model_id,
+                answer[0].text,
+                len(answer[0].token_ids),
+                answer[0].finish_reason,
+            )
         progress.update(len(members))
     return [rows[i] for i in range(len(transitions))]
 
@@ -62,7 +68,11 @@ def predict_copy(
     rows = []
     progress = Progress("copy baseline", len(transitions), "states")
     for row in transitions:
-        pool = by_action.get(" ".join(row["action"].lower().split())) or by_type.get(row["action_type"]) or range(len(train))
+        pool = (
+            by_action.get(" ".join(row["action"].lower().split()))
+            or by_type.get(row["action_type"])
+            or range(len(train))
+        )
         here = _last_observation(row)
         best = max(pool, key=lambda i: token_f1(_last_observation(train[i]), here))
         rows.append(_row(row, COPY_ID, train[best]["observation"], 0, "stop"))

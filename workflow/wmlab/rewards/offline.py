@@ -24,8 +24,16 @@ def reward_input(row: dict[str, Any], source: object, number: int) -> tuple[Rewa
         raise bad("'candidates' must be texts")
     if row.get("action") is not None and not isinstance(row["action"], str):
         raise bad("'action' must be a text or null")
-    roles = [m.get("role") if isinstance(m, dict) and isinstance(m.get("content"), str) else None for m in row["history"]]
-    if len(roles) < 2 or roles[0] != "system" or roles[-1] != "user" or roles[1:] != (["user", "assistant"] * len(roles))[: len(roles) - 1]:
+    roles = [
+        m.get("role") if isinstance(m, dict) and isinstance(m.get("content"), str) else None
+        for m in row["history"]
+    ]
+    if (
+        len(roles) < 2
+        or roles[0] != "system"
+        or roles[-1] != "user"
+        or roles[1:] != (["user", "assistant"] * len(roles))[: len(roles) - 1]
+    ):
         raise bad("'history' must be system, user, assistant, …, user messages with role and content")
     item = RewardInput(row["domain"], row["history"], row["gold"], row.get("action"))
     return item, list(row["candidates"])

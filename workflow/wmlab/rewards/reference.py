@@ -90,7 +90,9 @@ class ReferenceAgent:
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what ``state`` gave."""
         self.calls, self.prefill_tokens = int(state["calls"]), int(state["prefill_tokens"])
-        self._cache = OrderedDict((key, StateScore(mean, int(n))) for key, (mean, n) in state["cache"].items())
+        self._cache = OrderedDict(
+            (key, StateScore(mean, int(n))) for key, (mean, n) in state["cache"].items()
+        )
 
     def _run(self, trees: list[Tree]) -> list[list[list[float]]]:
         if not trees:
@@ -150,5 +152,11 @@ def _mean(logprobs: Sequence[float]) -> StateScore:
 
 
 def _digest(model_id: str, item: RewardInput, state: str) -> str:
-    parts = [model_id, item.domain, *(f"{m['role']}\1{m['content']}" for m in item.history), state, str(item.action)]
+    parts = [
+        model_id,
+        item.domain,
+        *(f"{m['role']}\1{m['content']}" for m in item.history),
+        state,
+        str(item.action),
+    ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

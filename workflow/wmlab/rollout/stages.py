@@ -8,7 +8,6 @@ from typing import Any
 
 from wmlab.agents.registry import make_agent
 from wmlab.config.recipes import AgentSpec, load_recipe
-from wmlab.domains.base import Task
 from wmlab.domains.panels import read_panel
 from wmlab.domains.registry import EnvironmentFactory
 from wmlab.domains.workers import WorkerPool
@@ -39,7 +38,15 @@ def run_real(
     agent = make_agent(spec, tasks[0].domain, agent_model, seed)
     with WorkerPool(EnvironmentFactory(tasks[0].domain, cache), workers) as pool:
         rows = rollout(
-            pool, agent, tasks, mode="real", agent_id=spec.agent_id, model_id=None, step_cap=step_cap, out=out, batch_size=batch
+            pool,
+            agent,
+            tasks,
+            mode="real",
+            agent_id=spec.agent_id,
+            model_id=None,
+            step_cap=step_cap,
+            out=out,
+            batch_size=batch,
         )
     config = {"agent": spec.model_dump(mode="json"), "mode": "real", "step_cap": step_cap, "threads": threads}
     _finish(out, rows, config, seed, [panel, *_weights(agent_model)], started)
@@ -57,10 +64,10 @@ def run_world_model(
     batch: int,
 ) -> None:
     """``wmlab rollout wm``."""
+    import torch
+
     from wmlab.domains.world_model import WorldModelBatch
     from wmlab.lm.hf import HFModel
-
-    import torch
 
     started = time.time()
     tasks = read_panel(panel)
@@ -70,7 +77,15 @@ def run_world_model(
     lm = HFModel.load(model, "/".join(model.parts[-2:]))
     world = WorldModelBatch(lm)
     rows = rollout(
-        world, agent, tasks, mode="wm", agent_id=spec.agent_id, model_id=lm.model_id, step_cap=step_cap, out=out, batch_size=batch
+        world,
+        agent,
+        tasks,
+        mode="wm",
+        agent_id=spec.agent_id,
+        model_id=lm.model_id,
+        step_cap=step_cap,
+        out=out,
+        batch_size=batch,
     )
     config = {"agent": spec.model_dump(mode="json"), "mode": "wm", "step_cap": step_cap, "threads": threads}
     _finish(out, rows, config, seed, [panel, *_weights(model), *_weights(agent_model)], started)
@@ -85,7 +100,11 @@ def run_replay(
     recorded = read_episodes(episodes)
     missing = [task.task_id for task in tasks if task.task_id not in {e.item_id for e in recorded}]
     if missing:
-        raise InputError.at(episodes, f"{len(missing)} tasks of the panel are missing ({missing[0]} …)", "finish that rollout first")
+        raise InputError.at(
+            episodes,
+            f"{len(missing)} tasks of the panel are missing ({missing[0]} …)",
+            "finish that rollout first",
+        )
     agent = RecordedAgent(recorded)
     with WorkerPool(EnvironmentFactory(tasks[0].domain, cache), workers) as pool:
         rows = rollout(
@@ -115,7 +134,12 @@ def _weights(model: Path | None) -> list[Path]:
 
 
 def _finish(
-    out: Path, rows: list[dict[str, Any]], config: dict[str, Any], seed: int | None, inputs: list[Path], started: float
+    out: Path,
+    rows: list[dict[str, Any]],
+    config: dict[str, Any],
+    seed: int | None,
+    inputs: list[Path],
+    started: float,
 ) -> None:
     write_meta(out, config=config, seed=seed, inputs=inputs, started=started)
     errors = sum(row["status"] == "error" for row in rows)

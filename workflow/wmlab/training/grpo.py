@@ -116,7 +116,10 @@ class Prompt:
 def prompts_of(lm: HFModel, transitions: Sequence[dict[str, Any]]) -> list[Prompt]:
     """Rewardable transitions: those with a next action."""
     return [
-        Prompt(RewardInput(row["domain"], row["history"], row["observation"], row["next_action"]), lm.encode(row["history"]))
+        Prompt(
+            RewardInput(row["domain"], row["history"], row["observation"], row["next_action"]),
+            lm.encode(row["history"]),
+        )
         for row in transitions
         if row["next_action"]
     ]
@@ -126,7 +129,13 @@ class Grpo:
     """One run: policy, frozen SFT model, reward; ``train`` is the whole algorithm."""
 
     def __init__(
-        self, policy: HFModel, frozen: Any, reward: Reward, reference: ReferenceAgent | None, recipe: GrpoRecipe, seed: int
+        self,
+        policy: HFModel,
+        frozen: Any,
+        reward: Reward,
+        reference: ReferenceAgent | None,
+        recipe: GrpoRecipe,
+        seed: int,
     ) -> None:
         self.policy, self.frozen = policy, frozen
         self.reward, self.reference = reward, reference
@@ -137,7 +146,9 @@ class Grpo:
         self.curve: list[dict[str, Any]] = []
         self.samples = self.failures = 0
 
-    def train(self, prompts: Sequence[Prompt], validation: Sequence[Prompt], checkpoints: Path) -> list[dict[str, Any]]:
+    def train(
+        self, prompts: Sequence[Prompt], validation: Sequence[Prompt], checkpoints: Path
+    ) -> list[dict[str, Any]]:
         """Run (or resume) to ``recipe.steps`` and return the curve rows."""
         recipe, step = self.recipe, self._resume(checkpoints)
         progress = Progress("grpo", recipe.steps, "steps")
@@ -153,7 +164,9 @@ class Grpo:
                 row["em_validation"] = self.greedy_em(validation)
             row["seconds"] = time.monotonic() - started
             self.curve.append(row)
-            progress.update(1, note=f"reward {row['reward']:.3f} kl {row['kl']:.4f}" if row["reward"] is not None else "")
+            progress.update(
+                1, note=f"reward {row['reward']:.3f} kl {row['kl']:.4f}" if row["reward"] is not None else ""
+            )
             if step % recipe.checkpoint_every == 0 and step < recipe.steps:
                 self._save(checkpoints, step)
         return self.curve
@@ -198,7 +211,9 @@ class Grpo:
         loss_value = 0.0
         trees = [Tree(g.prompt, g.branches, []) for g in groups]
         for members in chunks(trees, MAX_TRAIN_TOKENS):
-            loss, sums = policy_loss(self.policy.model, self.frozen, [groups[i] for i in members], len(flat), recipe)
+            loss, sums = policy_loss(
+                self.policy.model, self.frozen, [groups[i] for i in members], len(flat), recipe
+            )
             loss.backward()  # type: ignore[no-untyped-call]
             loss_value += float(loss.detach())
             total.update(sums)
@@ -207,7 +222,11 @@ class Grpo:
             raise ModelFailure(f"GRPO step {step + 1}: the gradient is not finite; lower the learning rate")
         self.optimizer.step()
         known = [r.reward for r in flat if r.reward is not None]
-        spread = [float(np.std([r.reward for r in rs if r.reward is not None])) for rs in records if any(r.reward is not None for r in rs)]
+        spread = [
+            float(np.std([r.reward for r in rs if r.reward is not None]))
+            for rs in records
+            if any(r.reward is not None for r in rs)
+        ]
         return {
             "reward": float(np.mean(known)) if known else None,
             "reward_std": float(np.mean(spread)) if spread else None,
@@ -238,7 +257,9 @@ class Grpo:
         self.policy.model.eval()
         sampling = Sampling(0.0, 1, self.recipe.max_new_tokens)
         answers = self.policy.generate([p.item.history for p in prompts], sampling)
-        return float(np.mean([exact_match(a[0].text, p.item.gold) for a, p in zip(answers, prompts, strict=True)]))
+        return float(
+            np.mean([exact_match(a[0].text, p.item.gold) for a, p in zip(answers, prompts, strict=True)])
+        )
 
     def _save(self, checkpoints: Path, step: int) -> None:
         save_checkpoint(

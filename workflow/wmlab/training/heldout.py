@@ -29,7 +29,14 @@ def compare(
     pairs = [(b, a) for b, a in zip(before, after, strict=True) if b is not None and a is not None]
     result: dict[str, Any] = {"n": len(pairs), "n_failed": len(before) - len(pairs), "seed": seed}
     if not pairs:
-        return {**result, "before": None, "after": None, "before_ci": None, "after_ci": None, "difference_ci": None}
+        return {
+            **result,
+            "before": None,
+            "after": None,
+            "before_ci": None,
+            "after_ci": None,
+            "difference_ci": None,
+        }
     values = np.asarray(pairs)
     rng = np.random.default_rng(seed)
     draws = values[rng.integers(len(values), size=(resamples, len(values)))].mean(axis=1)

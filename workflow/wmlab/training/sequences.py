@@ -34,7 +34,9 @@ def world_model_chat(trajectory: dict[str, Any]) -> list[dict[str, str]]:
     return chat
 
 
-def world_model_sequences(tokenizer: Any, trajectories: Iterable[dict[str, Any]], max_length: int) -> list[TrainingSequence]:
+def world_model_sequences(
+    tokenizer: Any, trajectories: Iterable[dict[str, Any]], max_length: int
+) -> list[TrainingSequence]:
     """Sequences that teach every observation after an action; cut after the last whole turn that fits."""
     rows = []
     for trajectory in trajectories:
@@ -44,7 +46,12 @@ def world_model_sequences(tokenizer: Any, trajectories: Iterable[dict[str, Any]]
 
 
 def agent_sequences(
-    tokenizer: Any, demonstrations: Iterable[dict[str, Any]], max_length: int, *, thoughts: Sequence[bool], everything: bool
+    tokenizer: Any,
+    demonstrations: Iterable[dict[str, Any]],
+    max_length: int,
+    *,
+    thoughts: Sequence[bool],
+    everything: bool,
 ) -> list[TrainingSequence]:
     """Sequences that teach the demonstrated turns, once per entry of ``thoughts`` (with or without them).
 
@@ -54,7 +61,10 @@ def agent_sequences(
     for demonstration in demonstrations:
         for think in thoughts:
             chat = [_without_thought(m) if not think else m for m in demonstration["messages"]]
-            taught = [bool(t) or (everything and m["role"] == "user") for t, m in zip(demonstration["taught"], chat, strict=True)]
+            taught = [
+                bool(t) or (everything and m["role"] == "user")
+                for t, m in zip(demonstration["taught"], chat, strict=True)
+            ]
             rows.append(_sequence(tokenizer, chat, taught, max_length))
     return rows
 
@@ -65,7 +75,9 @@ def _without_thought(message: dict[str, str]) -> dict[str, str]:
     return {"role": "assistant", "content": "Action:" + message["content"].split("Action:", 1)[1]}
 
 
-def _sequence(tokenizer: Any, chat: list[dict[str, str]], taught: list[bool], max_length: int) -> TrainingSequence:
+def _sequence(
+    tokenizer: Any, chat: list[dict[str, str]], taught: list[bool], max_length: int
+) -> TrainingSequence:
     ids, mask = encode_turns(tokenizer, chat, taught)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(mask, dtype=np.int8), [0]])))
     turns = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
@@ -102,5 +114,3 @@ def pad(sequences: Sequence[TrainingSequence], pad_id: int) -> tuple[torch.Tenso
         ids[row, : len(sequence.ids)] = torch.tensor(sequence.ids)
         taught[row, : len(sequence.ids)] = torch.tensor(sequence.taught)
     return ids, taught
-
-

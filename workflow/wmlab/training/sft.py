@@ -41,7 +41,11 @@ def train(
     per_epoch = math.ceil(len(sequences) / recipe.batch_size)
     total = max(1, round(per_epoch * recipe.epochs))
     optimizer = torch.optim.AdamW(
-        model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, betas=(0.9, 0.98), foreach=True
+        model.parameters(),
+        lr=recipe.learning_rate,
+        weight_decay=recipe.weight_decay,
+        betas=(0.9, 0.98),
+        foreach=True,
     )
     report_at = {round(total * (i + 1) / recipe.validation_points) for i in range(recipe.validation_points)}
     log_every = max(1, total // 200)
@@ -69,7 +73,7 @@ def train(
         batch = [sequences[i] for i in plan[place]]
         loss = batch_loss(model, batch, pad_id)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         step += 1
@@ -95,7 +99,12 @@ def train(
         if time.monotonic() - saved > 60 * recipe.checkpoint_minutes and not recent:
             save_checkpoint(
                 checkpoints,
-                {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict(), "curve": curve},
+                {
+                    "step": step,
+                    "model": model.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "curve": curve,
+                },
             )
             saved = time.monotonic()
     model.eval()

@@ -63,7 +63,9 @@ def run_sft(
     held_out = _sequences(validation, role, tokenizer, recipe) if validation is not None else []
     model = new_model(recipe.architecture, tokenizer, seed) if init is None else load_model(init)
     if init is not None and model.config.vocab_size != len(tokenizer):
-        raise InputError.at(init, "its vocabulary is not the tokenizer's", "start from a model of this tokenizer")
+        raise InputError.at(
+            init, "its vocabulary is not the tokenizer's", "start from a model of this tokenizer"
+        )
     folder = checkpoints or out.with_name(f".{out.name}.checkpoint")
     curve = sft.train(model, sequences, held_out, recipe, seed, tokenizer.pad_token_id, folder, f"sft {role}")
     save_model(out, model, tokenizer)
@@ -109,7 +111,9 @@ def run_grpo(
     prompts = prompts_of(policy, read_table(transitions, "transitions"))
     unseen = prompts_of(policy, read_table(validation, "transitions"))
     if not prompts or not unseen:
-        raise InputError.at(transitions if not prompts else validation, "no transition has a next action", "give other data")
+        raise InputError.at(
+            transitions if not prompts else validation, "no transition has a next action", "give other data"
+        )
     # The held-out comparison and the curve's validation use the same draw for every method and seed.
     held_out = _pick(unseen, recipe.heldout_prompts, 0)
     watched = _pick(unseen, recipe.validation_prompts, 1)
@@ -121,7 +125,12 @@ def run_grpo(
     folder = checkpoints or out.with_name(f".{out.name}.checkpoint")
     curve = run.train(prompts, watched, folder)
     after = prompt_means(run.score(held_out, run.sample(held_out, recipe.heldout_samples, 0)))
-    result = {"reward": reward_name, **compare(before, after, seed), "em_before": em_before, "em_after": run.greedy_em(held_out)}
+    result = {
+        "reward": reward_name,
+        **compare(before, after, seed),
+        "em_before": em_before,
+        "em_after": run.greedy_em(held_out),
+    }
     save_model(out, policy.model, policy.tokenizer)
     write_jsonl(out / "curves.jsonl", curve)
     write_json(out / "heldout.json", result)

@@ -96,7 +96,9 @@ class TextWorldEnvironment:
         try:
             self._state, _, done = self._env.step(command)
         except Exception as error:
-            raise EnvironmentFailure(f"TextWorld interpreter failed ({type(error).__name__}: {error})") from error
+            raise EnvironmentFailure(
+                f"TextWorld interpreter failed ({type(error).__name__}: {error})"
+            ) from error
         won = bool(self._state["won"]) and self.score == float(self._state["max_score"])
         self._done = bool(done)
         text = str(self._state.feedback) + (SUCCESS_MARKER if won else "")

@@ -74,7 +74,9 @@ def generate(seed: int, path: Path) -> None:
     try:
         compile_game(game, options)
     except Exception as error:
-        raise EnvironmentFailure(f"TextWorld seed {seed}: compilation failed ({type(error).__name__}: {error})") from error
+        raise EnvironmentFailure(
+            f"TextWorld seed {seed}: compilation failed ({type(error).__name__}: {error})"
+        ) from error
 
 
 @cache

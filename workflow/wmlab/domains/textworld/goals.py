@@ -16,18 +16,37 @@ _RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
         "unlock {x} with {key}",
         re.compile(rf"{_SURE} that the (?P<x>[\w -]+?){_PLACE} is unlocked(?: with the (?P<key>[\w -]+))?$"),
     ),
-    ("unlock {x} with {key}", re.compile(r"insert the (?P<key>[\w -]+) into the (?P<x>[\w -]+?)(?:\s+(?:in|within|inside) the [\w -]+?)?'s lock to unlock it$")),
-    ("unlock {x} with {key}", re.compile(rf"unlock the (?P<x>[\w -]+?){_PLACE}(?: with the (?P<key>[\w -]+))?$")),
+    (
+        "unlock {x} with {key}",
+        re.compile(
+            r"insert the (?P<key>[\w -]+) into the (?P<x>[\w -]+?)(?:\s+(?:in|within|inside) the [\w -]+?)?'s lock to unlock it$"
+        ),
+    ),
+    (
+        "unlock {x} with {key}",
+        re.compile(rf"unlock the (?P<x>[\w -]+?){_PLACE}(?: with the (?P<key>[\w -]+))?$"),
+    ),
     ("open {x}", re.compile(rf"{_SURE} that the (?P<x>[\w -]+?){_PLACE} is (?:opened|open|wide open|ajar)$")),
     ("open {x}", re.compile(rf"open the (?P<x>[\w -]+?){_PLACE}$")),
-    ("go {x}", re.compile(r"(?:go|head|venture|travel|move|go to the|take a trip) (?P<x>north|south|east|west)$")),
+    (
+        "go {x}",
+        re.compile(r"(?:go|head|venture|travel|move|go to the|take a trip) (?P<x>north|south|east|west)$"),
+    ),
     (
         "take {x} from {holder}",
-        re.compile(rf"(?:take|retrieve|recover|pick up|pick-up|lift) the (?P<x>[\w -]+?) from the (?P<holder>[\w -]+?){_PLACE}$"),
+        re.compile(
+            rf"(?:take|retrieve|recover|pick up|pick-up|lift) the (?P<x>[\w -]+?) from the (?P<holder>[\w -]+?){_PLACE}$"
+        ),
     ),
-    ("put {x} on {holder}", re.compile(rf"(?:put|place|sit|rest) the (?P<x>[\w -]+?) on the (?P<holder>[\w -]+?){_PLACE}$")),
+    (
+        "put {x} on {holder}",
+        re.compile(rf"(?:put|place|sit|rest) the (?P<x>[\w -]+?) on the (?P<holder>[\w -]+?){_PLACE}$"),
+    ),
 )
-_TAIL_OF = re.compile(r"\b(?:unlock|insert|make|assure|doublecheck|look|ensure|check|open|go|head|venture|travel|move|take|retrieve|recover|pick|pick-up|lift|put|place|sit|rest)\b", re.IGNORECASE)
+_TAIL_OF = re.compile(
+    r"\b(?:unlock|insert|make|assure|doublecheck|look|ensure|check|open|go|head|venture|travel|move|take|retrieve|recover|pick|pick-up|lift|put|place|sit|rest)\b",
+    re.IGNORECASE,
+)
 _FLOOR = "floor of"
 
 
