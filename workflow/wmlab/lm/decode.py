@@ -1,10 +1,10 @@
 """Batched decoding with a key-value cache that lives across the turns of an episode.
 
 Rollouts extend the same dialogues turn by turn, so each call computes only the tokens that are new
-since the last one. Rows have different lengths: new tokens are right-aligned in a common block, unused
-slots are masked out, and position ids count a row's own tokens. If a row's earlier ids changed (text
-retokenised), its slots after the common prefix are masked and the rest is fed again, so the result
-always equals decoding from scratch (tested).
+since the last one. A token's cache slot is its position in its own row (plus one), so rows of different
+lengths need no padding slots, a row whose earlier ids changed (text retokenised) is simply cut back,
+and the result always equals decoding from scratch (tested). Keys and values are written in place:
+transformers' DynamicCache copies the whole cache for every token.
 """
 
 from __future__ import annotations
@@ -13,71 +13,106 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers import DynamicCache
+from transformers.cache_utils import Cache
+
+SCRATCH = 0  # slot that takes what padding positions write; never visible to a real token
+GROWTH = 256
 
 
-class DecodeCache:
-    """Cached rows of one model: key → the ids seen so far and the cache slots that hold them."""
+class RowCache(Cache):  # type: ignore[misc]
+    """Keys and values of a batch of rows, per layer (rows, heads, slots, head size)."""
+
+    is_compileable = False
 
     def __init__(self) -> None:
-        self.keys: list[str] = []
-        self.ids: list[list[int]] = []
-        self.slots: list[list[int]] = []
-        self.past: Any = None
-        self.width = 0
+        super().__init__(layers=[])
+        self.names: list[str] = []
+        self.ids: list[list[int]] = []  # per row, the tokens whose slots are valid
+        self.buffers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.capacity = 0
+        self.width = 0  # slots visible to the forward pass under way
+        self.slots = torch.zeros((0, 0), dtype=torch.long)  # (rows, new tokens)
 
-    def select(self, keys: Sequence[str]) -> None:
-        """Keep the rows of ``keys`` in this order; start afresh when one is unknown or slots are mostly holes."""
-        known = {key: row for row, key in enumerate(self.keys)}
-        used = sum(len(self.slots[known[key]]) for key in keys if key in known)
-        if self.past is None or any(key not in known for key in keys) or used * 3 < self.width * len(keys):
-            self.keys, self.past, self.width = list(keys), DynamicCache(), 0
-            self.ids, self.slots = [[] for _ in keys], [[] for _ in keys]
+    def select(self, names: Sequence[str]) -> None:
+        """Keep the rows of ``names`` in this order; start afresh when one is unknown."""
+        known = {name: row for row, name in enumerate(self.names)}
+        if any(name not in known for name in names):
+            self.buffers, self.capacity = {}, 0
+            self.names, self.ids = list(names), [[] for _ in names]
             return
-        rows = [known[key] for key in keys]
-        if rows != list(range(len(self.keys))):
-            self.past.batch_select_indices(torch.tensor(rows))
-            self.keys = list(keys)
-            self.ids, self.slots = [self.ids[r] for r in rows], [self.slots[r] for r in rows]
+        rows = [known[name] for name in names]
+        if rows != list(range(len(self.names))):
+            index = torch.tensor(rows)
+            self.buffers = {layer: (k[index], v[index]) for layer, (k, v) in self.buffers.items()}
+            self.names, self.ids = list(names), [self.ids[row] for row in rows]
 
     def repeat(self, n: int) -> None:
         """Repeat each row n times, neighbours together."""
-        self.past.batch_repeat_interleave(n)
-        self.keys = [f"{key}#{i}" for key in self.keys for i in range(n)]
+        self.buffers = {
+            layer: (k.repeat_interleave(n, 0), v.repeat_interleave(n, 0)) for layer, (k, v) in self.buffers.items()
+        }
+        self.names = [f"{name}#{i}" for name in self.names for i in range(n)]
         self.ids = [list(row) for row in self.ids for _ in range(n)]
-        self.slots = [list(row) for row in self.slots for _ in range(n)]
+
+    def prepare(self, slots: torch.Tensor, width: int) -> None:
+        """Say where the next forward pass writes and how many slots it reads."""
+        self.slots, self.width = slots, width
+        if width > self.capacity:
+            self.capacity = width + GROWTH
+            self.buffers = {layer: (self._grown(k), self._grown(v)) for layer, (k, v) in self.buffers.items()}
+
+    def _grown(self, old: torch.Tensor) -> torch.Tensor:
+        new = old.new_zeros((old.shape[0], old.shape[1], self.capacity, old.shape[3]))
+        new[:, :, : old.shape[2]] = old
+        return new
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write the new keys and values (rows, heads, new, head size); return all visible ones."""
+        if layer_idx not in self.buffers:
+            shape = (*key_states.shape[:2], self.capacity, key_states.shape[3])
+            self.buffers[layer_idx] = (key_states.new_zeros(shape), value_states.new_zeros(shape))
+        keys, values = self.buffers[layer_idx]
+        rows = torch.arange(key_states.shape[0])[:, None]
+        keys[rows, :, self.slots] = key_states.transpose(1, 2)
+        values[rows, :, self.slots] = value_states.transpose(1, 2)
+        return keys[:, :, : self.width], values[:, :, : self.width]
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Slots in use."""
+        return self.width
 
 
-def _forward(model: Any, cache: DecodeCache, new: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Feed each row its new ids (possibly none); return logits (rows, vocab) at each row's last slot."""
-    block = max(len(row) for row in new)
-    batch = len(new)
+def _forward(model: Any, cache: RowCache, new: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Feed each row its new ids (possibly none); return logits (rows, vocab) after each row's last new id."""
+    block, batch = max(len(row) for row in new), len(new)
     ids = torch.zeros((batch, block), dtype=torch.long)
-    positions = torch.zeros((batch, block), dtype=torch.long)
-    mask = torch.zeros((batch, cache.width + block), dtype=torch.long)
+    positions = torch.full((batch, block), -1, dtype=torch.long)
     for r, row in enumerate(new):
-        start = block - len(row)
         if row:
-            ids[r, start:] = torch.tensor(row)
-            positions[r, start:] = torch.arange(len(cache.ids[r]), len(cache.ids[r]) + len(row))
-        cache.ids[r].extend(row)
-        cache.slots[r].extend(range(cache.width + start, cache.width + block))
-        mask[r, torch.tensor(cache.slots[r])] = 1
-    out = model(
+            ids[r, : len(row)] = torch.tensor(row)
+            positions[r, : len(row)] = torch.arange(len(cache.ids[r]), len(cache.ids[r]) + len(row))
+            cache.ids[r].extend(row)
+    width = 1 + max(len(row) for row in cache.ids)
+    cache.prepare(positions + 1, width)
+    slot = torch.arange(width)
+    seen = (slot[None, None] <= positions[:, :, None] + 1) & (slot != SCRATCH)
+    # A padding position sees the scratch slot only, since a row that sees nothing is undefined.
+    seen[:, :, SCRATCH] = positions < 0
+    hidden = model.model(
         input_ids=ids,
-        attention_mask=mask,
-        position_ids=positions,
-        past_key_values=cache.past,
+        attention_mask=seen[:, None],
+        position_ids=positions.clamp(min=0),
+        cache=cache,
         use_cache=True,
-        logits_to_keep=1,
-    )
-    cache.past = out.past_key_values
-    cache.width += block
-    logits: torch.Tensor = out.logits[:, -1].float()
+    ).last_hidden_state
+    last = torch.tensor([max(len(row), 1) - 1 for row in new])
+    logits: torch.Tensor = model.lm_head(hidden[torch.arange(batch), last]).float()
     return logits
 
 
-def _prefill(model: Any, cache: DecodeCache, prompts: Sequence[Sequence[int]]) -> torch.Tensor:
+def _prefill(model: Any, cache: RowCache, prompts: Sequence[Sequence[int]]) -> torch.Tensor:
     """Bring the cached rows to ``prompts``; return the next-token logits (rows, vocab)."""
     new: list[list[int]] = []
     for row, prompt in enumerate(prompts):
@@ -86,7 +121,7 @@ def _prefill(model: Any, cache: DecodeCache, prompts: Sequence[Sequence[int]]) -
         limit = min(len(ids), len(prompt) - 1)
         while same < limit and ids[same] == prompt[same]:
             same += 1
-        del ids[same:], cache.slots[row][same:]
+        del ids[same:]
         new.append(list(prompt[same:]))
     return _forward(model, cache, new)
 
@@ -94,8 +129,8 @@ def _prefill(model: Any, cache: DecodeCache, prompts: Sequence[Sequence[int]]) -
 @torch.inference_mode()
 def decode(
     model: Any,
-    cache: DecodeCache,
-    keys: Sequence[str],
+    cache: RowCache,
+    names: Sequence[str],
     prompts: Sequence[Sequence[int]],
     *,
     n: int,
@@ -108,7 +143,7 @@ def decode(
 
     Greedy at temperature 0. With n > 1 the cache is spent and has to be made anew.
     """
-    cache.select(keys)
+    cache.select(names)
     logits = _prefill(model, cache, prompts)
     if n > 1:
         cache.repeat(n)

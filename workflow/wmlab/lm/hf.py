@@ -10,7 +10,7 @@ import torch
 
 from wmlab.lm.base import Chat, Completion, Sampling
 from wmlab.lm.build import load_model
-from wmlab.lm.decode import DecodeCache, decode
+from wmlab.lm.decode import RowCache, decode
 from wmlab.lm.tokenizer import encode_chat, load_tokenizer
 from wmlab.lm.tree import Tree, branch_logprobs, chunks
 
@@ -24,7 +24,7 @@ class HFModel:
         self.model = model
         self.tokenizer = tokenizer
         self._model_id = model_id
-        self._cache = DecodeCache()
+        self._cache = RowCache()
 
     @classmethod
     def load(cls, path: str | Path, model_id: str | None = None) -> HFModel:
@@ -56,7 +56,7 @@ class HFModel:
         results: list[list[Completion]] = [[] for _ in prompts]
         trees = [Tree(prompt, [], []) for prompt in prompts]
         for group in chunks(trees, MAX_BATCH_TOKENS):
-            answers = self._decode(DecodeCache(), group, [prompts[i] for i in group], sampling, generator)
+            answers = self._decode(RowCache(), group, [prompts[i] for i in group], sampling, generator)
             for index, answer in zip(group, answers, strict=True):
                 results[index] = answer
         return results
@@ -71,7 +71,7 @@ class HFModel:
 
     def _decode(
         self,
-        cache: DecodeCache,
+        cache: RowCache,
         keys: Sequence[object],
         prompts: Sequence[Sequence[int]],
         sampling: Sampling,
