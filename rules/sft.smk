@@ -68,6 +68,7 @@ rule sft_agent:
     input:
         demonstrations="<results>/collect/{domain}/train/demonstrations.parquet",
         tokenizer="<results>/models/{domain}/tokenizer/tokenizer.json",
+        start=lambda w: PLAN.initial_weights(w.domain, w.agent),
     output:
         weights="<results>/models/{domain}/agents/{agent}/model.safetensors",
         settings="<results>/models/{domain}/agents/{agent}/config.json",
@@ -83,6 +84,7 @@ rule sft_agent:
     resources:
         **request("training"),
     params:
+        start=lambda w, input: folders("--init", input.start),
         recipe=lambda w: PLAN.agent_recipe(w.agent),
         tokenizer=subpath(input.tokenizer, parent=True),
         checkpoints=lambda w: f"{PLAN.root}/checkpoints/agents/{w.domain}/{w.agent}",
@@ -94,5 +96,5 @@ rule sft_agent:
     shell:
         "python -m wmlab train sft --role agent --trajectories {input.demonstrations:q}"
         " --tokenizer {params.tokenizer:q} --recipe {params.recipe:q} --threads {threads}"
-        " --seed {params.seed} --checkpoints {params.checkpoints:q}"
+        " {params.start} --seed {params.seed} --checkpoints {params.checkpoints:q}"
         " --out {params.folder:q} 2>&1 | tee {log:q}"

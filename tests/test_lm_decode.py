@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from wmlab.config.recipes import Architecture
 from wmlab.lm.base import Sampling
 from wmlab.lm.build import new_model
@@ -13,7 +12,11 @@ from wmlab.lm.hf import HFModel
 from wmlab.lm.tokenizer import encode_chat, encode_turns, train_tokenizer
 from wmlab.lm.tree import Tree, branch_logprobs
 
-TEXTS = ["You open the box, revealing a key.\n\n> -= Kitchen =-1/12", "You can't go that way.", "take key from box"] * 4
+TEXTS = [
+    "You open the box, revealing a key.\n\n> -= Kitchen =-1/12",
+    "You can't go that way.",
+    "take key from box",
+] * 4
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +51,7 @@ def test_batched_turns_equal_decoding_from_scratch(lm: HFModel) -> None:
         # Row b leaves, row a is cut back in turn 2: both must not disturb the others.
         names = [name for name in prompts if not (name == "b" and turn == 3)]
         if turn == 2:
-            prompts["a"] = prompts["a"][:3] + [99]
+            prompts["a"] = [*prompts["a"][:3], 99]
         answers = decode(
             lm.model,
             cache,
@@ -110,10 +113,14 @@ def test_text_that_spells_a_turn_mark_opens_no_turn(lm: HFModel) -> None:
 def test_fast_chat_encoding_equals_the_template(lm: HFModel) -> None:
     chat = [{"role": "system", "content": "a\n b. c"}, {"role": "user", "content": TEXTS[1]}]
     for prompt in (True, False):
-        plain = lm.tokenizer.apply_chat_template(chat, add_generation_prompt=prompt, tokenize=True, return_dict=False)
+        plain = lm.tokenizer.apply_chat_template(
+            chat, add_generation_prompt=prompt, tokenize=True, return_dict=False
+        )
         assert encode_chat(lm.tokenizer, chat, generation_prompt=prompt) == list(plain)
     ids, mask = encode_turns(lm.tokenizer, chat, [False, True])
     assert ids == encode_chat(lm.tokenizer, chat, generation_prompt=False)
     taught = [i for i, learn in zip(ids, mask, strict=True) if learn]
     assert lm.tokenizer.decode(taught) == TEXTS[1] + "<|end|>"
-    assert lm.tokenizer.decode(lm.tokenizer.encode("  two  spaces\n\n\n> end ")) == "  two  spaces\n\n\n> end "
+    assert (
+        lm.tokenizer.decode(lm.tokenizer.encode("  two  spaces\n\n\n> end ")) == "  two  spaces\n\n\n> end "
+    )

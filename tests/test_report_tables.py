@@ -86,7 +86,7 @@ def test_printed_numbers() -> None:
 def test_null_is_a_dash_with_its_reason() -> None:
     table = small([Value(None, reason="SR_Real = 0"), Value(0.5), Value(None, reason="SR_Real = 0")])
     text = render.to_markdown(table)
-    assert text.count("| –<sup>a</sup> |") == 2  # noqa: RUF001
+    assert text.count("| –<sup>a</sup> |") == 2
     assert text.count("a: SR\\_Real = 0") == 1
     assert r"--\textsuperscript{a} \\" in render.to_latex(table)
     row = next(csv.DictReader(io.StringIO(render.to_csv(table))))

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import tiny_models as tiny
 import torch
-
 from wmlab.agents.react import SYSTEM_PROMPTS
 from wmlab.errors import InputError
 from wmlab.lm.build import save_model
@@ -136,8 +135,22 @@ def test_offline_rows_and_their_costs() -> None:
     scored = score_rows(rows, "rows.jsonl", BehaviourConsistency(reference), reference)
     assert [r["calls"] for r in scored] == [0, 2]
     assert scored[0]["prefill_tokens"] == 0 < scored[1]["prefill_tokens"]
-    assert set(scored[1]["records"][0]) == {"reward", "delta", "l_pred", "l_real", "n_tokens", "status", "error"}
-    for broken in ({"gold": 3}, {"history": []}, {"history": tiny.history(0)[1:]}, {"candidates": [1]}, {"action": 2}):
+    assert set(scored[1]["records"][0]) == {
+        "reward",
+        "delta",
+        "l_pred",
+        "l_real",
+        "n_tokens",
+        "status",
+        "error",
+    }
+    for broken in (
+        {"gold": 3},
+        {"history": []},
+        {"history": tiny.history(0)[1:]},
+        {"candidates": [1]},
+        {"action": 2},
+    ):
         with pytest.raises(InputError, match=r"rows\.jsonl, row 1"):
             score_rows([{**rows[1], **broken}], "rows.jsonl", BehaviourConsistency(reference), reference)
 
@@ -147,7 +160,13 @@ def test_reward_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
     lm = tiny.tiny_lm(3)
     save_model(tmp_path / "agent", lm.model, lm.tokenizer)
-    row = {"id": "a", "domain": "textworld", "history": tiny.history(0), "gold": GOLD[0], "action": "take key"}
+    row = {
+        "id": "a",
+        "domain": "textworld",
+        "history": tiny.history(0),
+        "gold": GOLD[0],
+        "action": "take key",
+    }
     (tmp_path / "rows.jsonl").write_text(json.dumps({**row, "candidates": [GOLD[0], "x"]}) + "\n")
     out = tmp_path / "out.jsonl"
     arguments = ["score", "rewards", "--reward", "behr", "--reference", str(tmp_path / "agent")]

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from wmlab.agents.base import Turn
 from wmlab.agents.scripted import ScriptedAgent
 from wmlab.domains.actions import MAX_ACTION_CHARACTERS, normalise_action
@@ -78,7 +77,9 @@ def _stock_game(seed: int, path: str) -> bytes:
     return Path(path).read_bytes()
 
 
-@pytest.mark.parametrize("bad", ["textworld_", "textworld_1/../2", "textworld_-1", "webshop_3", "textworld_²", "../x"])
+@pytest.mark.parametrize(
+    "bad", ["textworld_", "textworld_1/../2", "textworld_-1", "webshop_3", "textworld_²", "../x"]
+)
 def test_an_id_is_never_a_path(bad: str) -> None:
     with pytest.raises(InputError, match="not a TextWorld task"):
         seed_of(bad)

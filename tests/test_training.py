@@ -12,7 +12,6 @@ import tiny_models as tiny
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-
 from wmlab.config.recipes import GrpoRecipe, SftRecipe
 from wmlab.errors import ModelFailure
 from wmlab.lm.base import Completion
@@ -36,13 +35,20 @@ RECIPE = GrpoRecipe(
 def transitions() -> list[dict[str, Any]]:
     states = list(tiny.STATES.items())
     return [
-        {"domain": "textworld", "history": tiny.history(i), "observation": states[i][1], "next_action": states[i + 1][0]}
+        {
+            "domain": "textworld",
+            "history": tiny.history(i),
+            "observation": states[i][1],
+            "next_action": states[i + 1][0],
+        }
         for i in range(3)
     ]
 
 
 def same_weights(a: Any, b: Any) -> bool:
-    return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
+    return all(
+        torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True)
+    )
 
 
 # --- supervised -------------------------------------------------------------------------------------------
@@ -76,7 +82,9 @@ def test_an_agent_learns_with_and_without_thoughts() -> None:
         "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "O"}, {"role": "assistant", "content": said}],
         "taught": [False, False, True],
     }  # fmt: skip
-    with_thought, without = agent_sequences(tiny.tokenizer(), [demo], 512, thoughts=(True, False), everything=False)
+    with_thought, without = agent_sequences(
+        tiny.tokenizer(), [demo], 512, thoughts=(True, False), everything=False
+    )
     for sequence, want in ((with_thought, said), (without, "Action:\nopen box")):
         taught = [i for i, learn in zip(sequence.ids, sequence.taught, strict=True) if learn]
         assert tiny.tokenizer().decode(taught) == want + "<|end|>"
@@ -87,12 +95,18 @@ def run_sft(folder: Path, epochs: float) -> tuple[Any, list[dict[str, Any]]]:
     model = new_model(tiny.ARCHITECTURE, tokenizer, 5)
     data = world_model_sequences(tokenizer, [tiny.trajectory(1 + i % 4, i) for i in range(12)], 512)
     recipe = SftRecipe(
-        architecture=tiny.ARCHITECTURE, epochs=epochs, batch_size=2, learning_rate=5e-3, checkpoint_minutes=1e-9
+        architecture=tiny.ARCHITECTURE,
+        epochs=epochs,
+        batch_size=2,
+        learning_rate=5e-3,
+        checkpoint_minutes=1e-9,
     )
     return model, sft.train(model, data, data[:4], recipe, 1, tokenizer.pad_token_id, folder, "test")
 
 
-def test_sft_learns_and_a_resumed_run_is_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sft_learns_and_a_resumed_run_is_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.set_num_threads(1)
     model, curve = run_sft(tmp_path / "whole", 6)
     assert curve[-1]["loss"] < 0.5 * curve[0]["loss"]
@@ -137,7 +151,11 @@ def test_advantages_sum_to_zero_and_failures_weigh_nothing(rewards: list[float |
 def test_equal_samples_share_one_branch_with_the_same_gradient() -> None:
     lm, frozen = tiny.tiny_lm(1), tiny.tiny_lm(2).model
     prompt = lm.encode(tiny.history(0))
-    samples = [Completion("a", (7, 8), "stop"), Completion("b", (9,), "length"), Completion("a", (7, 8), "stop")]
+    samples = [
+        Completion("a", (7, 8), "stop"),
+        Completion("b", (9,), "length"),
+        Completion("a", (7, 8), "stop"),
+    ]
     weights = [0.6, -1.1, 0.5]
     merged = make_group(prompt, samples, weights, lm.end_id)
     assert merged.branches == [[7, 8, lm.end_id], [9]] and merged.counts == [2, 1]
@@ -166,7 +184,10 @@ class Broken:
         self, items: Sequence[RewardInput], candidates: Sequence[Sequence[str]]
     ) -> list[list[RewardRecord]]:
         return [
-            [RewardRecord(float(i), "ok") if i < self.good else RewardRecord.failed("server gone") for i in range(len(g))]
+            [
+                RewardRecord(float(i), "ok") if i < self.good else RewardRecord.failed("server gone")
+                for i in range(len(g))
+            ]
             for g in candidates
         ]
 

@@ -22,4 +22,4 @@ def make_agent(spec: AgentSpec, domain: str, model_dir: Path | None, seed: int) 
 
     if model_dir is None:
         raise InputError(f"agent {spec.agent_id}: a language model agent needs --agent-model DIR")
-    return LanguageModelAgent(HFModel.load(model_dir, spec.agent_id), domain)
+    return LanguageModelAgent(HFModel.load(model_dir, spec.agent_id), domain, choose=spec.choose)

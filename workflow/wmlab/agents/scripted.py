@@ -18,7 +18,7 @@ import numpy as np
 
 from wmlab.agents.base import Decision, Turn
 from wmlab.agents.react import SYSTEM_PROMPTS, format_output
-from wmlab.domains.textworld.goals import Clause, read_goal
+from wmlab.domains.textworld.goals import Clause, goal_part, read_goal
 
 RETRIES = 2
 _REFUSED = re.compile(
@@ -75,7 +75,7 @@ class _Plan:
     """Where one episode stands in its goal."""
 
     def __init__(self, first_observation: str, seed: int) -> None:
-        self.clauses = read_goal(_goal_part(first_observation))
+        self.clauses = read_goal(goal_part(first_observation))
         self.position = 0
         self.failures = 0
         self.turn = 0
@@ -116,9 +116,3 @@ class _Plan:
         if not harmless:
             options += [f"go {_DIRECTIONS[int(rng.integers(4))]}", f"close {thing}", f"drop {thing}"]
         return options[int(rng.integers(len(options)))]
-
-
-def _goal_part(observation: str) -> str:
-    """The paragraph of the first observation that holds the goal: between banner and first room title."""
-    head = observation.split("\n-=", 1)[0]
-    return head[head.rfind("$") + 1 :]

@@ -44,11 +44,11 @@ def consistency(
 
     Example: wmlab eval consistency --real real.jsonl --w2r w2r.jsonl --wm wm.jsonl --panel panel.json --out cell.json
     """
+    from wmlab.domains.panels import read_panel
     from wmlab.errors import InputError
     from wmlab.io.atomic import write_json
     from wmlab.io.provenance import write_meta
     from wmlab.metrics import consistency as metric
-    from wmlab.domains.panels import read_panel
     from wmlab.metrics.episodes import read_episodes
 
     started = time.time()

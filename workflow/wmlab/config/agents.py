@@ -18,6 +18,12 @@ class Agent(Section):
     )
     epsilon: Share = Field(default=0.0, description="scripted: share of turns spent on some other command")
     architecture: Name | None = Field(default=None, description="lm: a key of `backbones`")
+    start: Literal["scratch", "world-model"] = Field(
+        default="scratch", description="lm: random weights, or those of the SFT world model of `architecture`"
+    )
+    choose: bool = Field(
+        default=False, description="lm: picks among the commands that the goal text names; else writes freely"
+    )
     thought: bool = Field(default=True, description="lm: learns the thought before each action")
     sft: SftSettings = Field(
         description="lm: keys of section `sft` that differ here; the others are inherited"
@@ -29,6 +35,6 @@ class Agent(Section):
             raise ValueError("an agent of kind lm needs `architecture`, a key of `backbones`")
         if self.kind == "lm" and self.epsilon:
             raise ValueError("`epsilon` is for agents of kind scripted")
-        if self.kind == "scripted" and self.architecture is not None:
-            raise ValueError("`architecture` is for agents of kind lm")
+        if self.kind == "scripted" and (self.architecture is not None or self.start != "scratch"):
+            raise ValueError("`architecture` and `start` are for agents of kind lm")
         return self

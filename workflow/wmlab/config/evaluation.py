@@ -6,14 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from wmlab.config.section import Count, Name, NonNegative, Section, Whole
+from wmlab.config.section import Count, Name, Section, Whole
 
 
 class Evaluation(Section):
-    """One protocol for Real, world model and replay."""
+    """One protocol for Real, world model and replay; every model decodes greedily (T=0)."""
 
     step_cap: Count = Field(description="actions after which an episode is cut")
-    temperature: NonNegative = Field(description="sampling temperature of the agents; 0 is greedy")
     transitions: Count = Field(description="held-out transitions of the single-step evaluation")
 
 

@@ -65,6 +65,11 @@ class Plan:
             for seed in self.seeds(name)
         ]
 
+    def played_models(self, method: str | None = None) -> list[Model]:
+        """World models that agents act in: the SFT model and the seeds chosen for rollouts."""
+        chosen = self.study.rollout_seeds
+        return [m for m in self.models(method) if m.method == SFT_METHOD or m.seed in chosen]
+
     def predictors(self) -> list[Model]:
         """World models and the copy baseline: what the single-step evaluation covers."""
         return [*self.models(), *self.models(COPY_METHOD)]
@@ -84,6 +89,13 @@ class Plan:
     def agent_weights(self, domain: str, agent: str) -> str:
         """Weights of a trained agent."""
         return f"{self.root}/models/{domain}/agents/{agent}/{WEIGHTS}"
+
+    def initial_weights(self, domain: str, agent: str) -> list[str]:
+        """The world model an agent's training starts from: none from scratch."""
+        entry = self.config.agents[agent]
+        if entry.start == "scratch":
+            return []
+        return [self.weights(domain, entry.architecture or "", SFT_METHOD, SFT_SEED)]
 
     def reference_weights(self, domain: str) -> str:
         """Weights of the frozen reference agent."""
@@ -134,7 +146,7 @@ class Plan:
         """Task-level consistency of every model and agent, or of one method."""
         return [
             f"{self.root}/consistency/{model.place}/{agent}/cell.json"
-            for model in self.models(method)
+            for model in self.played_models(method)
             for agent in self.study.agents
         ]
 
@@ -147,7 +159,7 @@ class Plan:
         ]
         imagined = [
             f"{self.root}/rollout/{model.place}/{agent}/wm.jsonl"
-            for model in self.models()
+            for model in self.played_models()
             for agent in self.study.agents
         ]
         return real + imagined
@@ -197,10 +209,7 @@ class Plan:
     def agent_spec(self, agent: str) -> str:
         """``wmlab rollout --agent``: what an episode depends on."""
         entry = self.config.agents[agent]
-        temperature = self.config.evaluation.temperature if entry.kind == "lm" else 0.0
-        return _json(
-            AgentSpec(agent_id=agent, kind=entry.kind, epsilon=entry.epsilon, temperature=temperature)
-        )
+        return _json(AgentSpec(agent_id=agent, kind=entry.kind, epsilon=entry.epsilon, choose=entry.choose))
 
     def tier(self, name: str) -> Tier:
         """Resources of a kind of job."""

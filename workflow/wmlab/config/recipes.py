@@ -137,7 +137,9 @@ class AgentSpec(Recipe):
         description="scripted: follows the goal text; lm: a model, --agent-model"
     )
     epsilon: Share = Field(default=0.0, description="scripted: share of turns spent on some other command")
-    temperature: NonNegative = Field(default=0.0, description="lm: sampling temperature, 0 is greedy")
+    choose: bool = Field(
+        default=False, description="lm: picks among the commands that the goal text names; else writes freely"
+    )
 
 
 R = TypeVar("R", bound=BaseModel)

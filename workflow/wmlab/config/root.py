@@ -46,6 +46,9 @@ class StudyConfig(Section):
         _known("study.methods", study.methods, [SFT_METHOD, *self.methods])
         _known("study.agents", study.agents, self.agents)
         _known("study.reference_agent", [study.reference_agent], self.agents)
+        for seed in study.rollout_seeds:
+            if seed not in study.seeds:
+                raise ValueError(f"study.rollout_seeds: {seed} is not one of study.seeds {study.seeds}")
         _known("stats.target", [self.stats.target], study.methods)
         for name in (SFT_METHOD, COPY_METHOD):
             if name in self.methods:

@@ -22,6 +22,9 @@ class Study(Section):
     seeds: Annotated[list[Whole], Field(min_length=1)] = Field(
         description="training seeds of every GRPO method"
     )
+    rollout_seeds: Annotated[list[Whole], Field(min_length=1)] = Field(
+        description="those of `seeds` whose models are also played by the agents"
+    )
     agents: Names = Field(description="evaluation agents, keys of `agents`")
     reference_agent: Name = Field(
         description="frozen agent that scores behaviour, a key of `agents` of kind lm"

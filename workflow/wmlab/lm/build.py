@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers.utils import logging
 
 from wmlab.config.recipes import Architecture
 from wmlab.errors import InputError, ModelFailure
+
+# Loading and saving take milliseconds here; their bars would bury the stages' own progress.
+logging.disable_progress_bar()
 
 
 def new_model(architecture: Architecture, tokenizer: Any, seed: int) -> Any:

@@ -17,6 +17,7 @@ from transformers.cache_utils import Cache
 
 SCRATCH = 0  # slot that takes what padding positions write; never visible to a real token
 GROWTH = 256
+SHRINK = 0.7  # share of running rows at which finished ones leave a spent cache
 
 
 class RowCache(Cache):  # type: ignore[misc]
@@ -49,7 +50,8 @@ class RowCache(Cache):  # type: ignore[misc]
     def repeat(self, n: int) -> None:
         """Repeat each row n times, neighbours together."""
         self.buffers = {
-            layer: (k.repeat_interleave(n, 0), v.repeat_interleave(n, 0)) for layer, (k, v) in self.buffers.items()
+            layer: (k.repeat_interleave(n, 0), v.repeat_interleave(n, 0))
+            for layer, (k, v) in self.buffers.items()
         }
         self.names = [f"{name}#{i}" for name in self.names for i in range(n)]
         self.ids = [list(row) for row in self.ids for _ in range(n)]
@@ -138,10 +140,14 @@ def decode(
     max_new_tokens: int,
     end_id: int,
     generator: torch.Generator | None = None,
+    choices: Sequence[Sequence[Sequence[int]]] | None = None,
+    spend: bool = False,
 ) -> list[list[tuple[list[int], bool]]]:
     """(rows,) prompts → (rows, n) pairs (new ids without the end token, whether it ended by itself).
 
-    Greedy at temperature 0. With n > 1 the cache is spent and has to be made anew.
+    Greedy at temperature 0. ``choices`` (rows, candidates, ids) restricts each row to one of its
+    candidates, picked token by token; n must be 1. ``spend`` lets finished rows leave the cache, which
+    cannot be used again then; n > 1 implies it.
     """
     cache.select(names)
     logits = _prefill(model, cache, prompts)
@@ -151,25 +157,44 @@ def decode(
     total = logits.shape[0]
     produced: list[list[int]] = [[] for _ in range(total)]
     ended = [False] * total
-    running = list(range(total))
+    held = list(range(total))  # the rows that the cache holds, in its order
+    running = set(held)
     for count in range(max_new_tokens):
+        if choices is not None:
+            logits = _restricted(logits, choices, produced, sorted(running), end_id)
         tokens = _pick(logits, temperature, generator).tolist()
-        new: list[list[int]] = [[] for _ in range(total)]
-        still = []
-        for row in running:
-            token = tokens[row]
-            if token == end_id:
+        for row, token in zip(held, tokens, strict=True):
+            if row in running and token == end_id:
                 ended[row] = True
-            else:
+                running.remove(row)
+            elif row in running:
                 produced[row].append(token)
-                new[row] = [token]
-                still.append(row)
-        running = still
         if not running or count + 1 == max_new_tokens:
             break
-        logits = _forward(model, cache, new)
+        if (spend or n > 1) and len(running) <= SHRINK * len(held):
+            # A few long samples would otherwise keep the whole batch computing.
+            cache.select([name for name, row in zip(cache.names, held, strict=True) if row in running])
+            held = [row for row in held if row in running]
+        logits = _forward(model, cache, [[produced[row][-1]] if row in running else [] for row in held])
     flat = list(zip(produced, ended, strict=True))
     return [flat[i : i + n] for i in range(0, total, n)]
+
+
+def _restricted(
+    logits: torch.Tensor,
+    choices: Sequence[Sequence[Sequence[int]]],
+    produced: Sequence[Sequence[int]],
+    running: Sequence[int],
+    end_id: int,
+) -> torch.Tensor:
+    """Logits in which only tokens that continue one of a row's candidates are possible."""
+    masked = torch.full_like(logits, -torch.inf)
+    for row in running:
+        done = list(produced[row])
+        matching = [list(c) for c in choices[row] if list(c[: len(done)]) == done]
+        allowed = sorted({c[len(done)] if len(c) > len(done) else end_id for c in matching})
+        masked[row, allowed] = logits[row, allowed]
+    return masked
 
 
 def _pick(logits: torch.Tensor, temperature: float, generator: torch.Generator | None) -> torch.Tensor:

@@ -56,17 +56,31 @@ class HFModel:
         results: list[list[Completion]] = [[] for _ in prompts]
         trees = [Tree(prompt, [], []) for prompt in prompts]
         for group in chunks(trees, MAX_BATCH_TOKENS):
-            answers = self._decode(RowCache(), group, [prompts[i] for i in group], sampling, generator)
+            answers = self._decode(
+                RowCache(), group, [prompts[i] for i in group], sampling, generator, spend=True
+            )
             for index, answer in zip(group, answers, strict=True):
                 results[index] = answer
         return results
 
     def continue_dialogues(
-        self, keys: Sequence[str], chats: Sequence[Chat], sampling: Sampling
+        self,
+        keys: Sequence[str],
+        chats: Sequence[Chat],
+        sampling: Sampling,
+        choices: Sequence[Sequence[str]] | None = None,
     ) -> list[Completion]:
-        """Greedy next turns of running dialogues; ``keys`` tie them to the cache of earlier calls."""
+        """Greedy next turns of running dialogues; ``keys`` tie them to the cache of earlier calls.
+
+        ``choices`` (dialogues, candidates) restricts each turn to one of its candidate texts.
+        """
         prompts = [self.encode(chat) for chat in chats]
-        answers = self._decode(self._cache, keys, prompts, sampling, None)
+        ids = None
+        if choices is not None:
+            ids = [
+                [self.tokenizer.encode(text, add_special_tokens=False) for text in group] for group in choices
+            ]
+        answers = self._decode(self._cache, keys, prompts, sampling, None, ids)
         return [answer[0] for answer in answers]
 
     def _decode(
@@ -76,6 +90,8 @@ class HFModel:
         prompts: Sequence[Sequence[int]],
         sampling: Sampling,
         generator: torch.Generator | None,
+        choices: Sequence[Sequence[Sequence[int]]] | None = None,
+        spend: bool = False,
     ) -> list[list[Completion]]:
         decoded = decode(
             self.model,
@@ -87,6 +103,8 @@ class HFModel:
             max_new_tokens=sampling.max_new_tokens,
             end_id=self.end_id,
             generator=generator,
+            choices=choices,
+            spend=spend,
         )
         return [
             [

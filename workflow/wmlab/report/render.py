@@ -16,7 +16,7 @@ from typing import Any
 from wmlab.io.atomic import write_json, write_text
 from wmlab.report.tables import Column, Mark, Table, Value, printed
 
-DASH = "–"  # noqa: RUF001  (an en dash is how a table shows a null)
+DASH = "–"
 FORMATS = ("csv", "md", "tex", "json")
 
 _LATEX = {
@@ -35,18 +35,18 @@ _LATEX = {
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
     "±": r"$\pm$",
-    "−": r"$-$",  # noqa: RUF001
+    "−": r"$-$",
     "→": r"$\rightarrow$",
     "↑": r"$\uparrow$",
     "↓": r"$\downarrow$",
     "≤": r"$\leq$",
     "≥": r"$\geq$",
-    "×": r"$\times$",  # noqa: RUF001
+    "×": r"$\times$",
     "Δ": r"$\Delta$",
     "χ": r"$\chi$",
     "κ": r"$\kappa$",
     "²": r"\textsuperscript{2}",
-    "–": "--",  # noqa: RUF001
+    "–": "--",
     "…": r"\dots{}",
     "\n": " ",
     "\r": " ",

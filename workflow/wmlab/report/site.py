@@ -143,7 +143,7 @@ def _grid(section: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
 def _plain(value: Any) -> str:
     """A value of a report as text; an object inside a cell becomes ``name value`` pairs."""
     if value is None:
-        return "–"  # noqa: RUF001
+        return "–"
     if isinstance(value, dict):
         return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
     if isinstance(value, list):

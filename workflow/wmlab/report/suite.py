@@ -192,7 +192,7 @@ def bootstrap(stats: Mapping[str, Any], path: str) -> Table:
     rows = []
     for method in [] if impossible else _baselines(stats, "bootstrap"):
         entry = stats["bootstrap"][method]
-        name = f"{method_label(stats['target'])} − {method_label(method)}"  # noqa: RUF001
+        name = f"{method_label(stats['target'])} − {method_label(method)}"
         values = {
             "comparison": Value(name),
             "difference": _difference(entry),

@@ -62,7 +62,7 @@ def _difference_card(stats: Mapping[str, Any], method: str) -> dict[str, str]:
     entry = stats["bootstrap"][method]
     difference, bounds = first_of(entry, "mean_difference", "difference"), entry.get("ci")
     if difference is None or not bounds:
-        value, note = "–", "not computed"  # noqa: RUF001
+        value, note = "–", "not computed"
     else:
         value = f"{difference:+.3f}"
         intervals = [("over cells", (float(bounds[0]), float(bounds[1])))]
@@ -75,7 +75,7 @@ def _difference_card(stats: Mapping[str, Any], method: str) -> dict[str, str]:
         if int(stats["n_cells"]) < cells_needed(ALPHA):
             parts.append(f"only {stats['n_cells']} cells")
         note = "; ".join(parts)
-    label = f"{method_label(stats['target'])} − {method_label(method)}, {metric_name(stats)}"  # noqa: RUF001
+    label = f"{method_label(stats['target'])} − {method_label(method)}, {metric_name(stats)}"
     return {"label": label, "value": value, "note": note, "href": "#table-bootstrap"}
 
 
@@ -93,7 +93,7 @@ def _size_card(cells: Sequence[Loaded]) -> dict[str, str]:
     return {
         "label": "Task-level runs",
         "value": str(len(cells)),
-        "note": f"{len(agents)} agents × {len(methods)} methods (with seeds), {_span([c.value['n'] for c in cells])} "  # noqa: RUF001
+        "note": f"{len(agents)} agents × {len(methods)} methods (with seeds), {_span([c.value['n'] for c in cells])} "
         f"tasks each, {sum(c.value['n_error'] for c in cells)} failed episodes",
         "href": "#design",
     }

@@ -97,7 +97,7 @@ def run_replay(
     """``wmlab rollout replay``. Raises InputError when an episode of the panel is missing."""
     started = time.time()
     tasks = read_panel(panel)
-    recorded = read_episodes(episodes)
+    recorded = read_episodes(episodes, "real", "wm")
     missing = [task.task_id for task in tasks if task.task_id not in {e.item_id for e in recorded}]
     if missing:
         raise InputError.at(

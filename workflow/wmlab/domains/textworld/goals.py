@@ -90,3 +90,9 @@ def _command(template: str, parts: dict[str, str | None], key: str) -> str:
     if template.startswith("take") and (holder.startswith(_FLOOR) or holder == "floor"):
         return f"take {parts['x']}"
     return template.format(x=parts["x"], holder=holder)
+
+
+def goal_part(observation: str) -> str:
+    """The paragraph of the first observation that holds the goal: between banner and first room title."""
+    head = observation.split("\n-=", 1)[0]
+    return head[head.rfind("$") + 1 :]
