@@ -177,8 +177,8 @@ def test_recipes_are_what_the_commands_accept() -> None:
     plan = Plan(load_study(base=BASE))
     assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "train")).demonstrations_per_game > 0
     assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "test")).demonstrations_per_game == 0
-    assert load_recipe(SftRecipe, plan.sft_recipe("tiny")).architecture.hidden_size == 192
-    assert load_recipe(SftRecipe, plan.agent_recipe("clone-small")).architecture.hidden_size == 96
+    assert load_recipe(SftRecipe, plan.sft_recipe("tiny")).architecture == plan.config.backbones["tiny"]
+    assert load_recipe(SftRecipe, plan.agent_recipe("clone-small")).architecture == plan.config.backbones["micro"]
     assert load_recipe(GrpoRecipe, plan.grpo_recipe("behr")).reward_parameters == {"scale": 1.0}
 
 
@@ -215,7 +215,8 @@ def test_the_matrix_shares_real_runs_and_gives_the_sft_model_one_seed() -> None:
     plan = Plan(load_study(base=BASE))
     methods, seeds, agents = len(plan.methods), len(plan.study.seeds), len(plan.study.agents)
     assert len(plan.models()) == 1 + methods * seeds
-    assert len(plan.cells()) == (1 + methods * seeds) * agents
+    played = len(plan.study.rollout_seeds)
+    assert len(plan.cells()) == (1 + methods * played) * agents
     assert len([path for path in plan.played() if "/real/" in path]) == agents
     assert len(plan.summaries()) == 1 + methods * seeds + 1  # and the copy baseline
 
