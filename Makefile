@@ -18,7 +18,7 @@ STAMP := $(VENV)/.ready-$(shell cat $(REQUIREMENTS) pyproject.toml | sha256sum |
 LOCK := .snakemake/make.lock
 SOURCES := workflow tests
 
-.PHONY: help setup study smoke test test-fast check format schema clean
+.PHONY: help setup study smoke test test-fast check format schema clean dag
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -92,3 +92,7 @@ schema: $(STAMP)
 clean:
 	rm -rf $(VENV) .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find workflow tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The picture of the workflow in the README, from the rules themselves.
+dag: $(STAMP)
+	$(BIN)/snakemake --profile local --rulegraph mermaid-js all 2>/dev/null | $(BIN)/python -m wmlab study dag --readme README.md

@@ -38,7 +38,7 @@ rule collect:
         "<benchmarks>/collect/{domain}/{split}.tsv"
     wildcard_constraints:
         split="validation|test",
-    priority: 60
+    priority: lambda w: 100 if w.split == "validation" else 60
     conda:
         "../envs/cpu.yaml"
     threads: threads_of("games")

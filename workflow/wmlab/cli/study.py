@@ -110,6 +110,24 @@ def freeze(
 
 
 @app.command()
+def dag(
+    readme: Annotated[Path, typer.Option("--readme", help="File whose marked part becomes the picture.")],
+) -> None:
+    """Draw the workflow into the README, from Snakemake's rule graph on standard input.
+
+    Example: snakemake --rulegraph mermaid-js all | wmlab study dag --readme README.md
+    """
+    import sys
+
+    from wmlab.io.atomic import write_text
+    from wmlab.report.dag import embed, picture
+
+    chart = picture(sys.stdin.read())
+    write_text(readme, embed(readme.read_text(encoding="utf-8"), chart))
+    print(f"{readme}: {chart.count('-->')} arrows")
+
+
+@app.command()
 def headline(
     study_dir: Annotated[
         Path, typer.Option("--study-dir", help="Folder of a finished study, results/<name>.")
