@@ -29,7 +29,10 @@ def main() -> None:
     dialogues = [[r["history"][: 2 + 2 * turn] for r in rows] for turn in range(TURNS)]
     started = time.perf_counter()
     ours = [
-        [a.text for a in lm.continue_dialogues([r["transition_id"] for r in rows], chats, Sampling(0.0, 1, NEW))]
+        [
+            a.text
+            for a in lm.continue_dialogues([r["transition_id"] for r in rows], chats, Sampling(0.0, 1, NEW))
+        ]
         for chats in dialogues
     ]
     mine = time.perf_counter() - started

@@ -1,6 +1,6 @@
 """Game generation: ours against TextWorld's own, same seeds, same process, bytes compared.
 
-    python bench/games.py --seeds 3001 3002 3003
+python bench/games.py --seeds 3001 3002 3003
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def main() -> None:
                 started = time.perf_counter()
                 make(seed, Path(folder) / f"{name}_{seed}.z8")
                 seconds[name] += time.perf_counter() - started
-            same = (Path(folder) / f"stock_{seed}.z8").read_bytes() == (Path(folder) / f"ours_{seed}.z8").read_bytes()
+            same = (Path(folder) / f"stock_{seed}.z8").read_bytes() == (
+                Path(folder) / f"ours_{seed}.z8"
+            ).read_bytes()
             print(f"seed {seed}: equal bytes {same}")
     for name, total in seconds.items():
         print(f"{name}: {total / len(seeds):.2f} s a game")

@@ -38,7 +38,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         recipe = SftRecipe(architecture=SHAPE, epochs=1, batch_size=BATCH, validation_points=1)
         started = time.perf_counter()
-        sft.train(new_model(SHAPE, tokenizer, 0), sequences, [], recipe, 0, tokenizer.pad_token_id, Path(folder), "ours")
+        sft.train(
+            new_model(SHAPE, tokenizer, 0),
+            sequences,
+            [],
+            recipe,
+            0,
+            tokenizer.pad_token_id,
+            Path(folder),
+            "ours",
+        )
         ours = time.perf_counter() - started
         labels = [[i if t else -100 for i, t in zip(s.ids, s.taught, strict=True)] for s in sequences]
         data = Dataset.from_dict({"input_ids": [s.ids for s in sequences], "labels": labels})
@@ -47,12 +56,16 @@ def main() -> None:
             bf16=False, report_to=[], save_strategy="no", logging_steps=1000, max_length=None, gradient_checkpointing=False,
             disable_tqdm=True, dataset_kwargs={"skip_prepare_dataset": True},
         )  # fmt: skip
-        trainer = SFTTrainer(new_model(SHAPE, tokenizer, 0), args=settings, train_dataset=data, processing_class=tokenizer)
+        trainer = SFTTrainer(
+            new_model(SHAPE, tokenizer, 0), args=settings, train_dataset=data, processing_class=tokenizer
+        )
         started = time.perf_counter()
         trainer.train()
         theirs = time.perf_counter() - started
     print(f"ours {tokens / ours:.0f} tokens/s, {ours / STEPS * 1000:.0f} ms a step")
-    print(f"TRL  {tokens / theirs:.0f} tokens/s, {theirs / STEPS * 1000:.0f} ms a step; ratio {theirs / ours:.2f}")
+    print(
+        f"TRL  {tokens / theirs:.0f} tokens/s, {theirs / STEPS * 1000:.0f} ms a step; ratio {theirs / ours:.2f}"
+    )
 
 
 if __name__ == "__main__":

@@ -178,7 +178,10 @@ def test_recipes_are_what_the_commands_accept() -> None:
     assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "train")).demonstrations_per_game > 0
     assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "test")).demonstrations_per_game == 0
     assert load_recipe(SftRecipe, plan.sft_recipe("tiny")).architecture == plan.config.backbones["tiny"]
-    assert load_recipe(SftRecipe, plan.agent_recipe("clone-small")).architecture == plan.config.backbones["micro"]
+    assert (
+        load_recipe(SftRecipe, plan.agent_recipe("clone-small")).architecture
+        == plan.config.backbones["micro"]
+    )
     assert load_recipe(GrpoRecipe, plan.grpo_recipe("behr")).reward_parameters == {"scale": 1.0}
 
 

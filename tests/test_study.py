@@ -80,7 +80,9 @@ def test_the_study_ends_in_tables_figures_and_a_page(study: Path) -> None:
     assert "CR_pw" in page and "<script" not in page
     for method in ("w2w", "f1", "em", "behr"):
         for agent in ("scripted", "clone-large"):
-            cell = json.loads((root / f"consistency/textworld/tiny/{method}/seed0/{agent}/cell.json").read_text())
+            cell = json.loads(
+                (root / f"consistency/textworld/tiny/{method}/seed0/{agent}/cell.json").read_text()
+            )
             assert (cell["n"], cell["n_error"], cell["n_missing"]) == (4, 0, 0)
             assert cell["real_floor"] in (1.0, None)
     scripted = json.loads((root / "consistency/textworld/tiny/w2w/seed0/scripted/cell.json").read_text())
@@ -90,7 +92,11 @@ def test_the_study_ends_in_tables_figures_and_a_page(study: Path) -> None:
 @pytest.mark.slow
 def test_every_result_says_where_it_comes_from(study: Path) -> None:
     root = study / STUDY
-    results = [p for p in root.rglob("*") if p.suffix in (".parquet", ".jsonl", ".safetensors") and "checkpoints" not in p.parts]
+    results = [
+        p
+        for p in root.rglob("*")
+        if p.suffix in (".parquet", ".jsonl", ".safetensors") and "checkpoints" not in p.parts
+    ]
     assert len(results) > 30
     for path in results:
         meta = json.loads(path.with_name(path.name + ".meta.json").read_text(encoding="utf-8"))
@@ -108,5 +114,10 @@ def test_nothing_is_left_to_do_and_a_reward_parameter_reruns_its_branch(study: P
     config.write_text(config.read_text().replace("parameters: {scale: 1.0}", "parameters: {scale: 2.0}"))
     planned = start(study, *SMOKE, "-n").communicate()[0]
     assert "models/textworld/tiny/behr/seed0/model.safetensors" in planned
-    for untouched in ("models/textworld/tiny/f1", "models/textworld/tiny/em", "agents/clone-large/model", "tiny/sft"):
+    for untouched in (
+        "models/textworld/tiny/f1",
+        "models/textworld/tiny/em",
+        "agents/clone-large/model",
+        "tiny/sft",
+    ):
         assert f"output: {STUDY}/{untouched}" not in planned

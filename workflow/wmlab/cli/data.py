@@ -27,9 +27,9 @@ def import_(
     Example: wmlab data import --corpus textworld_train.json --domain textworld --out trajectories.parquet
     """
     from wmlab.data.corpora import ImportReport, import_corpus
-    from wmlab.data.stream import write_rows
     from wmlab.io.atomic import write_json
     from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import write_rows
 
     started = time.time()
     counts = ImportReport()
@@ -55,8 +55,8 @@ def export(
     Example: wmlab data export --trajectories trajectories.parquet --out corpus.json
     """
     from wmlab.data.corpora import export_corpus
-    from wmlab.data.stream import read_rows
     from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_rows
 
     started = time.time()
     n = export_corpus(out, read_rows(trajectories, "trajectories"), trajectories)
@@ -74,8 +74,8 @@ def decompose(
     Example: wmlab data decompose --trajectories trajectories.parquet --out transitions.parquet
     """
     from wmlab.data.decompose import transitions
-    from wmlab.data.stream import read_rows, write_rows
     from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_rows, write_rows
 
     started = time.time()
     rows = transitions(read_rows(trajectories, "trajectories"), trajectories)
@@ -111,9 +111,9 @@ def filter_(
     from typing import cast
 
     from wmlab.data import filter as difficulty
-    from wmlab.data.stream import read_rows, write_rows
     from wmlab.io.atomic import write_json
     from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_rows, write_rows
 
     started = time.time()
     panels = exclude_panel or []
@@ -148,9 +148,9 @@ def verl(
 
     Example: wmlab data verl --transitions hard.parquet --out grpo_train.parquet
     """
-    from wmlab.data.stream import read_rows
     from wmlab.data.verl import write_verl
     from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_rows
 
     started = time.time()
     rows = read_rows(transitions, "transitions")

@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 
 from wmlab.data.decompose import history_is_whole
-from wmlab.data.stream import read_batches, write_batches
 from wmlab.domains.base import SUCCESS_MARKER
 from wmlab.errors import InputError
 from wmlab.io.schemas import MESSAGE
+from wmlab.io.tables import read_batches, write_batches
 
 EXTRA_INFO = pa.struct(
     [

@@ -46,7 +46,9 @@ def picture(rulegraph: str) -> str:
         elif arrow := _ARROW.match(line):
             arrows.append((arrow[1], arrow[2]))
     if not arrows:
-        raise InputError("standard input: no rule graph; pipe `snakemake --rulegraph mermaid-js` into this command")
+        raise InputError(
+            "standard input: no rule graph; pipe `snakemake --rulegraph mermaid-js` into this command"
+        )
     named = [(names[a], names[b]) for a, b in arrows]
     lines = [f"    {a} --> {b}" for a, b in reduce_graph(named)]
     return "\n".join(["```mermaid", "flowchart LR", *lines, "```"])
