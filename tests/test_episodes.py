@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from wmlab.domains.base import Task
 from wmlab.errors import InputError
+from wmlab.domains.panels import read_panel
 from wmlab.metrics import episodes as ep
 
 PROMPT = "You play a game."
@@ -271,16 +272,16 @@ def panel(path: Path, frozen: list[Task], **changes: Any) -> Path:
 def test_read_panel_verifies_the_content(tmp_path: Path) -> None:
     tasks = [Task(f"textworld_{i}", "textworld", "Find it.", f"Room {i}.") for i in range(3)]
     path = panel(tmp_path / "panel.json", tasks)
-    assert ep.read_panel(path) == tasks
+    assert read_panel(path) == tasks
     data = json.loads(path.read_text(encoding="utf-8"))
     data["tasks"][1]["goal"] = "Lose it."
     path.write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(InputError, match="row 2: task 'textworld_1' is not what its sha256 says"):
-        ep.read_panel(path)
+        read_panel(path)
     with pytest.raises(InputError, match="there twice"):
-        ep.read_panel(panel(path, [tasks[0], tasks[0]]))
+        read_panel(panel(path, [tasks[0], tasks[0]]))
     for changes in ({"schema": 2}, {"tasks": []}, {"domain": None}, {"tasks": [{}]}):
         with pytest.raises(InputError, match=r"panel.json"):
-            ep.read_panel(panel(path, tasks, **changes))
+            read_panel(panel(path, tasks, **changes))
     with pytest.raises(InputError, match="not a readable panel"):
-        ep.read_panel(tmp_path / "absent.json")
+        read_panel(tmp_path / "absent.json")
