@@ -120,7 +120,9 @@ def test_the_targets_build_their_part(tmp_path: Path) -> None:
     assert jobs(folder, "train", *SMOKE)["rollout_wm"] == 0
     ablation = jobs(folder, "ablation_f1", *SMOKE)
     assert ablation["grpo"] == 1
-    assert ablation["consistency"] == 4
+    assert ablation["consistency"] == len(
+        load_study([ROOT / "studies" / "smoke.yaml"], base=ROOT / "config.yaml").study.agents
+    )
 
 
 @pytest.mark.parametrize(
