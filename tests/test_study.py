@@ -78,7 +78,7 @@ def test_the_study_ends_in_tables_figures_and_a_page(study: Path) -> None:
             assert (root / "figures" / f"{name}.{suffix}").stat().st_size > 0
     page = (root / "report" / "index.html").read_text(encoding="utf-8")
     assert "CR_pw" in page and "<script" not in page
-    for method in ("w2w", "f1", "em", "behr"):
+    for method in ("w2w", "behr"):
         for agent in ("scripted", "clone-large"):
             cell = json.loads(
                 (root / f"consistency/textworld/tiny/{method}/seed0/{agent}/cell.json").read_text()
@@ -114,10 +114,5 @@ def test_nothing_is_left_to_do_and_a_reward_parameter_reruns_its_branch(study: P
     config.write_text(config.read_text().replace("parameters: {scale: 1.0}", "parameters: {scale: 2.0}"))
     planned = start(study, *SMOKE, "-n").communicate()[0]
     assert "models/textworld/tiny/behr/seed0/model.safetensors" in planned
-    for untouched in (
-        "models/textworld/tiny/f1",
-        "models/textworld/tiny/em",
-        "agents/clone-large/model",
-        "tiny/sft",
-    ):
+    for untouched in ("agents/clone-large/model", "models/textworld/tiny/sft", "rollout/textworld/real"):
         assert f"output: {STUDY}/{untouched}" not in planned

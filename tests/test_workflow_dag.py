@@ -22,7 +22,11 @@ from wmlab.io.fingerprint import exists
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("Snakefile", "config.yaml", "rules", "profiles", "envs", "studies", "workflow")
-SMOKE = ("--profile", "local", "--configfile", "studies/smoke.yaml")
+SMOKE = ("--profile", "local", "--configfile", "studies/smoke.yaml", "studies/matrix.yaml")
+# The smoke study is too small a matrix to show what a change leaves alone.
+MATRIX = (
+    "study: {name: matrix, methods: [w2w, f1, behr], agents: [scripted, scripted-noisier, clone-large]}\n"
+)
 FOLLOWS_MODELS = {"configuration", "cells", "statistics", "report_tables", "report_figures", "site", "all"}
 
 
@@ -65,7 +69,14 @@ def copy_of_repository(folder: Path) -> Path:
             shutil.copy2(source, folder / part)
     for profile in ("local", "slurm"):
         (folder / profile).symlink_to(f"profiles/{profile}")
+    (folder / "studies" / "matrix.yaml").write_text(MATRIX)
     return folder
+
+
+def plan_of(folder: Path) -> Plan:
+    """The plan of the study that the tests look at."""
+    overlays = [folder / "studies" / name for name in ("smoke.yaml", "matrix.yaml")]
+    return Plan(load_study(overlays, base=folder / "config.yaml"))
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -120,9 +131,7 @@ def test_the_targets_build_their_part(tmp_path: Path) -> None:
     assert jobs(folder, "train", *SMOKE)["rollout_wm"] == 0
     ablation = jobs(folder, "ablation_f1", *SMOKE)
     assert ablation["grpo"] == 1
-    assert ablation["consistency"] == len(
-        load_study([ROOT / "studies" / "smoke.yaml"], base=ROOT / "config.yaml").study.agents
-    )
+    assert ablation["consistency"] == len(plan_of(folder).study.agents)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +176,7 @@ def test_a_finished_study_and_a_comment_rerun_nothing(study: Path) -> None:
 def test_a_reward_parameter_reruns_that_method_and_what_follows(study: Path) -> None:
     edit(study / "config.yaml", "parameters: {scale: 1.0}", "parameters: {scale: 2.0}")
     found = jobs(study)
-    agents = len(load_study([ROOT / "studies/smoke.yaml"], ROOT / "config.yaml").study.agents)
+    agents = len(plan_of(study).study.agents)
     assert {name: count for name, count in found.items() if name not in FOLLOWS_MODELS} == {
         "grpo": 1,
         "predict_states": 1,
@@ -185,7 +194,7 @@ def test_a_reward_parameter_reruns_that_method_and_what_follows(study: Path) -> 
 def test_an_agents_setting_reruns_its_episodes_only(study: Path) -> None:
     edit(study / "config.yaml", "epsilon: 0.25", "epsilon: 0.3")
     found = jobs(study)
-    methods = len(Plan(load_study([ROOT / "studies/smoke.yaml"], ROOT / "config.yaml")).models())
+    methods = len(plan_of(study).models())
     assert {name: count for name, count in found.items() if name not in FOLLOWS_MODELS} == {
         "rollout_real": 1,
         "replay_floor": 1,
