@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from wmlab.domains.base import Task
-from wmlab.errors import InputError
 from wmlab.domains.panels import read_panel
+from wmlab.errors import InputError
 from wmlab.metrics import episodes as ep
 
 PROMPT = "You play a game."
