@@ -176,3 +176,27 @@ def test_reward_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     (result,) = [json.loads(line) for line in out.read_text().splitlines()]
     assert result["records"][0]["reward"] == 1.0 and 0 < result["records"][1]["reward"] < 1
     assert capsys.readouterr().out.startswith(f"{out}: 2 rewards, 0 failed")
+
+
+def test_every_bundled_gold_observation_scores_the_maximum() -> None:
+    from wmlab.metrics.ssf import ssf
+    from wmlab.metrics.text import exact_match, rouge_l, token_f1
+
+    path = Path(__file__).parent / "data" / "textworld_observations.jsonl"
+    texts = [json.loads(line)["observation"] for line in path.read_text(encoding="utf-8").splitlines()]
+    texts += [
+        m["content"]
+        for row in json.loads((path.parent / "textworld_corpus.json").read_text())
+        for m in row["messages"]
+    ]
+    assert len(texts) > 50
+    for text in texts:
+        assert (exact_match(text, text), token_f1(text, text), rouge_l(text, text)) == (1.0, 1.0, 1.0)
+        assert ssf("textworld", text, text) == 1.0
+    items = [RewardInput("textworld", tiny.history(0), text, "take key") for text in texts]
+    for name in NAMES:
+        reference = ReferenceAgent(tiny.tiny_lm(3))
+        records = make_reward(name, {}, lambda made=reference: made)(items, [[text] for text in texts])  # type: ignore[misc]
+        best = 0.0 if name in ("behr_l1", "behr_l2") else 1.0
+        assert {group[0].reward for group in records} == {best}
+        assert reference.calls == 0
