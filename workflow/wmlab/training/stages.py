@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from wmlab.config.recipes import GrpoRecipe, SftRecipe, load_recipe
-from wmlab.errors import InputError
+from wmlab.errors import InputError, ModelFailure
 from wmlab.io.atomic import write_json
 from wmlab.io.jsonl import write_jsonl
 from wmlab.io.provenance import write_meta
@@ -119,6 +119,10 @@ def run_grpo(
     watched = _pick(unseen, recipe.validation_prompts, 1)
     run = Grpo(policy, frozen, reward, reference, recipe, seed)
     before = prompt_means(run.score(held_out, run.sample(held_out, recipe.heldout_samples, 0)))
+    if all(mean is None for mean in before):
+        raise ModelFailure(
+            f"{validation}: no held-out prompt could be rewarded with {reward_name}; check the reference agent"
+        )
     em_before = run.greedy_em(held_out)
     if reference is not None:
         reference.calls = reference.prefill_tokens = 0
