@@ -247,3 +247,19 @@ def test_heldout_comparison_is_paired() -> None:
     assert result["difference_ci"] == pytest.approx([0.2, 0.2])
     empty = compare([None], [0.2], 0)
     assert empty["before"] is None and empty["n"] == 0
+
+
+def test_a_checkpoint_of_another_run_is_not_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.set_num_threads(1)
+    run, prompts = make_run("f1")
+    run.train(prompts, [], tmp_path / "whole")
+    other, _ = make_run("f1")
+    other.run = "another recipe"
+    other.recipe = RECIPE.model_copy(update={"steps": 3, "temperature": 0.7})
+    other.train(prompts, [], tmp_path / "shared")
+    again, _ = make_run("f1")
+    again.train(prompts, [], tmp_path / "shared")
+    assert same_weights(run.policy.model, again.policy.model)
+    assert "starting afresh" in capsys.readouterr().err

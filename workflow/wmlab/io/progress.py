@@ -13,12 +13,15 @@ T = TypeVar("T")
 class Progress:
     """Count finished units of work and print rate and ETA to standard error.
 
+    ``done`` counts what a resumed run found finished; it does not enter the rate.
     On a terminal one line is redrawn; elsewhere a line is printed every ``interval`` seconds.
     """
 
-    def __init__(self, label: str, total: int, unit: str = "it", interval: float = 10.0) -> None:
+    def __init__(
+        self, label: str, total: int, unit: str = "it", *, done: int = 0, interval: float = 10.0
+    ) -> None:
         self.label, self.total, self.unit = label, total, unit
-        self.done = 0
+        self.done = self._resumed = done
         self.started = time.monotonic()
         self._tty = sys.stderr.isatty()
         self._interval = 0.2 if self._tty else interval
@@ -34,7 +37,7 @@ class Progress:
 
     def _print(self, now: float, note: str) -> None:
         elapsed = max(now - self.started, 1e-9)
-        rate = self.done / elapsed
+        rate = (self.done - self._resumed) / elapsed
         left = (self.total - self.done) / rate if rate > 0 else float("inf")
         eta = f"{left:.0f} s" if left != float("inf") else "?"
         line = f"{self.label}: {self.done}/{self.total} {self.unit}, {rate:.3g} {self.unit}/s, ETA {eta} {note}".rstrip()

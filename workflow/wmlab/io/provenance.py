@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import subprocess
 import time
@@ -40,6 +41,12 @@ def sha256_file(path: str | Path) -> str:
         for block in iter(lambda: handle.read(1 << 20), b""):
             digest.update(block)
     return digest.hexdigest()
+
+
+def run_key(config: Mapping[str, Any], seed: int | None, inputs: Iterable[str | Path]) -> str:
+    """Identity of a run: what must be equal for its unfinished work to be resumed."""
+    parts = [json.dumps(dict(config), sort_keys=True), str(seed), *(sha256_file(path) for path in inputs)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 @cache

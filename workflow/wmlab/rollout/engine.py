@@ -51,17 +51,20 @@ def rollout(
     step_cap: int,
     out: Path,
     batch_size: int,
+    run: str = "",
 ) -> list[dict[str, Any]]:
     """Play every task and write ``out`` (contract episodes.jsonl), tasks in panel order.
 
+    ``run`` identifies agent, model, panel and cap (``provenance.run_key``): the partial file carries it in
+    its name, so a changed run never continues another one's episodes.
     A failing environment ends its own episode with status ``error``; no episode is dropped.
     """
-    partial = out.with_name(f".{out.name}.partial")
-    progress = Progress(f"rollout {mode} {agent_id}", len(tasks), "episodes")
+    partial = out.with_name(f".{out.name}.{run[:16]}.partial")
     with JsonlAppender(partial) as done:
         finished = {row["item_id"] for row in done}
         left = [task for task in tasks if task.task_id not in finished]
-        progress.done = len(tasks) - len(left)
+        found = len(tasks) - len(left)
+        progress = Progress(f"rollout {mode} {agent_id}", len(tasks), "episodes", done=found)
         for start in range(0, len(left), batch_size):
             batch = left[start : start + batch_size]
             for episode in _play(environment, agent, batch, step_cap, progress):

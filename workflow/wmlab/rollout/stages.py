@@ -12,7 +12,7 @@ from wmlab.domains.panels import read_panel
 from wmlab.domains.registry import EnvironmentFactory
 from wmlab.domains.workers import WorkerPool
 from wmlab.errors import InputError
-from wmlab.io.provenance import write_meta
+from wmlab.io.provenance import run_key, write_meta
 from wmlab.metrics.episodes import read_episodes
 from wmlab.rollout.engine import rollout
 from wmlab.rollout.replay import RecordedAgent
@@ -36,6 +36,8 @@ def run_real(
     spec = load_recipe(AgentSpec, agent_text)
     _threads(spec, threads)
     agent = make_agent(spec, tasks[0].domain, agent_model, seed)
+    config = {"agent": spec.model_dump(mode="json"), "mode": "real", "step_cap": step_cap, "threads": threads}
+    inputs = [panel, *_weights(agent_model)]
     with WorkerPool(EnvironmentFactory(tasks[0].domain, cache), workers) as pool:
         rows = rollout(
             pool,
@@ -47,9 +49,9 @@ def run_real(
             step_cap=step_cap,
             out=out,
             batch_size=batch,
+            run=run_key(config, seed, inputs),
         )
-    config = {"agent": spec.model_dump(mode="json"), "mode": "real", "step_cap": step_cap, "threads": threads}
-    _finish(out, rows, config, seed, [panel, *_weights(agent_model)], started)
+    _finish(out, rows, config, seed, inputs, started)
 
 
 def run_world_model(
@@ -76,6 +78,8 @@ def run_world_model(
     agent = make_agent(spec, tasks[0].domain, agent_model, seed)
     lm = HFModel.load(model, "/".join(model.parts[-2:]))
     world = WorldModelBatch(lm)
+    config = {"agent": spec.model_dump(mode="json"), "mode": "wm", "step_cap": step_cap, "threads": threads}
+    inputs = [panel, *_weights(model), *_weights(agent_model)]
     rows = rollout(
         world,
         agent,
@@ -86,9 +90,9 @@ def run_world_model(
         step_cap=step_cap,
         out=out,
         batch_size=batch,
+        run=run_key(config, seed, inputs),
     )
-    config = {"agent": spec.model_dump(mode="json"), "mode": "wm", "step_cap": step_cap, "threads": threads}
-    _finish(out, rows, config, seed, [panel, *_weights(model), *_weights(agent_model)], started)
+    _finish(out, rows, config, seed, inputs, started)
 
 
 def run_replay(
@@ -106,6 +110,8 @@ def run_replay(
             "finish that rollout first",
         )
     agent = RecordedAgent(recorded)
+    config = {"mode": "w2r", "step_cap": step_cap}
+    inputs = [panel, episodes]
     with WorkerPool(EnvironmentFactory(tasks[0].domain, cache), workers) as pool:
         rows = rollout(
             pool,
@@ -117,9 +123,9 @@ def run_replay(
             step_cap=step_cap,
             out=out,
             batch_size=batch,
+            run=run_key(config, None, inputs),
         )
-    config = {"mode": "w2r", "step_cap": step_cap}
-    _finish(out, rows, config, None, [panel, episodes], started)
+    _finish(out, rows, config, None, inputs, started)
 
 
 def _threads(spec: AgentSpec, threads: int) -> None:

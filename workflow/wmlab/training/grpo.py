@@ -136,10 +136,11 @@ class Grpo:
         reference: ReferenceAgent | None,
         recipe: GrpoRecipe,
         seed: int,
+        run: str = "",
     ) -> None:
         self.policy, self.frozen = policy, frozen
         self.reward, self.reference = reward, reference
-        self.recipe, self.seed = recipe, seed
+        self.recipe, self.seed, self.run = recipe, seed, run
         self.optimizer = torch.optim.AdamW(
             policy.model.parameters(), lr=recipe.learning_rate, weight_decay=0.0, foreach=True
         )
@@ -151,8 +152,7 @@ class Grpo:
     ) -> list[dict[str, Any]]:
         """Run (or resume) to ``recipe.steps`` and return the curve rows."""
         recipe, step = self.recipe, self._resume(checkpoints)
-        progress = Progress("grpo", recipe.steps, "steps")
-        progress.done = step
+        progress = Progress("grpo", recipe.steps, "steps", done=step)
         while step < recipe.steps:
             started = time.monotonic()
             batch = self._draw(prompts, step)
@@ -273,10 +273,11 @@ class Grpo:
                 "failures": self.failures,
                 "reference": self.reference.state() if self.reference else None,
             },
+            self.run,
         )
 
     def _resume(self, checkpoints: Path) -> int:
-        state = load_checkpoint(checkpoints)
+        state = load_checkpoint(checkpoints, self.run)
         if state is None:
             return 0
         self.policy.model.load_state_dict(state["model"])

@@ -31,9 +31,11 @@ def train(
     pad_id: int,
     checkpoints: Path,
     label: str,
+    run: str = "",
 ) -> list[dict[str, Any]]:
     """Train in place; return the curve rows (contract curves.jsonl).
 
+    ``run`` identifies recipe, seed and data (``provenance.run_key``).
     Loss is the mean negative log-likelihood (nats) of the taught tokens of a batch. A checkpoint in
     ``checkpoints`` is resumed; the same inputs then give the same weights as an uninterrupted run.
     """
@@ -51,15 +53,14 @@ def train(
     log_every = max(1, total // 200)
     curve: list[dict[str, Any]] = []
     step = 0
-    state = load_checkpoint(checkpoints)
+    state = load_checkpoint(checkpoints, run)
     if state is not None:
         step = int(state["step"])
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         curve = list(state["curve"])
     tokens = int(curve[-1]["tokens"]) if curve else 0
-    progress = Progress(label, total, "steps")
-    progress.done = step
+    progress = Progress(label, total, "steps", done=step)
     started, saved = time.monotonic(), time.monotonic()
     tokens_here, recent = 0, []
     plan: list[list[int]] = []
@@ -105,6 +106,7 @@ def train(
                     "optimizer": optimizer.state_dict(),
                     "curve": curve,
                 },
+                run,
             )
             saved = time.monotonic()
     model.eval()

@@ -12,7 +12,7 @@ from wmlab.config.recipes import GrpoRecipe, SftRecipe, load_recipe
 from wmlab.errors import InputError, ModelFailure
 from wmlab.io.atomic import write_json
 from wmlab.io.jsonl import write_jsonl
-from wmlab.io.provenance import write_meta
+from wmlab.io.provenance import run_key, write_meta
 from wmlab.io.tables import read_table
 from wmlab.lm.build import load_model, new_model, save_model
 from wmlab.lm.hf import HFModel
@@ -67,12 +67,14 @@ def run_sft(
             init, "its vocabulary is not the tokenizer's", "start from a model of this tokenizer"
         )
     folder = checkpoints or out.with_name(f".{out.name}.checkpoint")
-    curve = sft.train(model, sequences, held_out, recipe, seed, tokenizer.pad_token_id, folder, f"sft {role}")
-    save_model(out, model, tokenizer)
-    write_jsonl(out / "curves.jsonl", curve)
     inputs = [data, tokenizer_dir / "tokenizer.json", *([validation] if validation else [])]
     inputs += [init / "model.safetensors"] if init else []
     config = {"role": role, "recipe": recipe.model_dump(mode="json"), "threads": threads}
+    key = run_key(config, seed, inputs)
+    pad_id, label = tokenizer.pad_token_id, f"sft {role}"
+    curve = sft.train(model, sequences, held_out, recipe, seed, pad_id, folder, label, key)
+    save_model(out, model, tokenizer)
+    write_jsonl(out / "curves.jsonl", curve)
     for name in ("model.safetensors", "curves.jsonl"):
         write_meta(out / name, config=config, seed=seed, inputs=inputs, started=started)
     drop_checkpoint(folder)
@@ -117,7 +119,10 @@ def run_grpo(
     # The held-out comparison and the curve's validation use the same draw for every method and seed.
     held_out = _pick(unseen, recipe.heldout_prompts, 0)
     watched = _pick(unseen, recipe.validation_prompts, 1)
-    run = Grpo(policy, frozen, reward, reference, recipe, seed)
+    inputs = [model_dir / "model.safetensors", transitions, validation]
+    inputs += [reference_dir / "model.safetensors"] if reference is not None and reference_dir else []
+    config = {"reward": reward_name, "recipe": recipe.model_dump(mode="json"), "threads": threads}
+    run = Grpo(policy, frozen, reward, reference, recipe, seed, run_key(config, seed, inputs))
     before = prompt_means(run.score(held_out, run.sample(held_out, recipe.heldout_samples, 0)))
     if all(mean is None for mean in before):
         raise ModelFailure(
@@ -138,9 +143,6 @@ def run_grpo(
     save_model(out, policy.model, policy.tokenizer)
     write_jsonl(out / "curves.jsonl", curve)
     write_json(out / "heldout.json", result)
-    inputs = [model_dir / "model.safetensors", transitions, validation]
-    inputs += [reference_dir / "model.safetensors"] if reference is not None and reference_dir else []
-    config = {"reward": reward_name, "recipe": recipe.model_dump(mode="json"), "threads": threads}
     for name in ("model.safetensors", "curves.jsonl", "heldout.json"):
         write_meta(out / name, config=config, seed=seed, inputs=inputs, started=started)
     drop_checkpoint(folder)

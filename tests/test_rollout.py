@@ -1,0 +1,139 @@
+"""The rollout loop: order, cap, errors as data, resume after whole episodes, replay to the recorded end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_models as tiny
+from wmlab.agents.base import Decision, Turn
+from wmlab.agents.scripted import ScriptedAgent
+from wmlab.domains.base import Observation, Step, Task
+from wmlab.domains.world_model import WorldModelBatch
+from wmlab.errors import EnvironmentFailure
+from wmlab.metrics.episodes import read_episodes
+from wmlab.rollout.engine import rollout
+from wmlab.rollout.replay import RecordedAgent
+
+TASKS = [Task(f"textworld_{n}", "textworld", "g", f"{tiny.FIRST} {n}") for n in range(1, 6)]
+
+
+class Counting:
+    """A world that ends episode i after i+1 steps; odd tasks win; task 3 breaks at its second step."""
+
+    def __init__(self) -> None:
+        self.resets: list[str] = []
+
+    def reset(self, tasks: Sequence[Task]) -> list[Observation | Exception]:
+        self.tasks, self.steps = list(tasks), [0] * len(tasks)
+        self.resets += [task.task_id for task in tasks]
+        return [Observation(task.initial_observation, None) for task in tasks]
+
+    def step(self, actions: Mapping[int, str]) -> dict[int, Step | Exception]:
+        answers: dict[int, Step | Exception] = {}
+        for index in actions:
+            self.steps[index] += 1
+            number = int(self.tasks[index].task_id.split("_")[1])
+            done = self.steps[index] == number
+            if number == 3 and self.steps[index] == 2:
+                answers[index] = EnvironmentFailure("worker died")
+            else:
+                answers[index] = Step(f"step {self.steps[index]}", 1.0, done, done and number % 2 == 1, None)
+        return answers
+
+    def release(self, indices: Sequence[int]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Looker:
+    system_prompt = "look"
+
+    def left(self, key: str, turn: int) -> bool:
+        return True
+
+    def act(self, turns: Sequence[Turn]) -> list[Decision]:
+        return [Decision("Action:\nlook", "look", 2) for _ in turns]
+
+    def finish(self, keys: Sequence[str]) -> None: ...
+
+
+def play(world: Any, agent: Any, out: Path, **changed: Any) -> list[dict[str, Any]]:
+    options: dict[str, Any] = {
+        "mode": "real",
+        "agent_id": "a",
+        "model_id": None,
+        "step_cap": 4,
+        "batch_size": 2,
+    }
+    return rollout(world, agent, TASKS, out=out, **{**options, **changed})
+
+
+def test_every_task_has_one_episode_in_panel_order(tmp_path: Path) -> None:
+    rows = play(Counting(), Looker(), tmp_path / "e.jsonl")
+    assert [row["item_id"] for row in rows] == [task.task_id for task in TASKS]
+    assert [row["status"] for row in rows] == ["finished", "finished", "error", "finished", "step_cap"]
+    assert [row["success"] for row in rows] == [True, False, False, False, False]
+    assert [row["n_steps"] for row in rows] == [1, 2, 2, 4, 4]
+    assert rows[2]["error"] == "worker died" and rows[1]["score"] == 2.0 and rows[1]["tokens"]["agent"] == 4
+    episodes = read_episodes(tmp_path / "e.jsonl", "real")
+    assert [episode.status for episode in episodes] == [row["status"] for row in rows]
+    assert list(tmp_path.iterdir()) == [tmp_path / "e.jsonl"]
+
+
+def test_a_killed_rollout_resumes_after_its_whole_episodes(tmp_path: Path) -> None:
+    whole = play(Counting(), Looker(), tmp_path / "whole.jsonl", run="r")
+    first = tmp_path / ".cut.jsonl.r.partial"
+    first.write_text("".join(json.dumps(row) + "\n" for row in whole[:2]) + '{"item_id": "textworld_3", "mo')
+    world = Counting()
+    resumed = play(world, Looker(), tmp_path / "cut.jsonl", run="r")
+    assert world.resets == ["textworld_3", "textworld_4", "textworld_5"]
+    for row in (*whole, *resumed):
+        row.pop("timing")
+    assert resumed == whole
+
+
+def test_a_changed_run_continues_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".e.jsonl.old.partial").write_text('{"item_id": "textworld_1"}\n')
+    world = Counting()
+    play(world, Looker(), tmp_path / "e.jsonl", run="new")
+    assert len(world.resets) == len(TASKS)
+
+
+def test_a_replay_ends_where_its_recording_ends(tmp_path: Path) -> None:
+    play(Counting(), Looker(), tmp_path / "wm.jsonl", mode="wm", model_id="m", step_cap=1)
+    recorded = read_episodes(tmp_path / "wm.jsonl", "wm")
+    rows = play(
+        Counting(), RecordedAgent(recorded), tmp_path / "w2r.jsonl", mode="w2r", model_id="m", step_cap=50
+    )
+    assert [row["n_steps"] for row in rows] == [1] * 5
+    assert [row["success"] for row in rows] == [True, False, False, False, False]
+    assert [row["actions"] for row in rows] == [["look"]] * 5
+
+
+@pytest.mark.parametrize("text", ["You win! [SUCCESS] or not", "[SUCCESS]x"])
+def test_only_the_models_own_final_marker_ends_an_episode(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wmlab.lm.base import Completion
+
+    world = WorldModelBatch(tiny.tiny_lm())
+    world.reset(TASKS[:1])
+    answers = [Completion(text, (1,), "stop")]
+    monkeypatch.setattr(world.lm, "continue_dialogues", lambda *_: answers)
+    step = world.step({0: "say [SUCCESS]"})[0]
+    assert isinstance(step, Step) and not step.done
+    answers[0] = Completion("You win! [SUCCESS]", (1,), "stop")
+    step = world.step({0: "look"})[0]
+    assert isinstance(step, Step) and step.done and step.success
+
+
+def test_a_world_model_serves_the_loop(tmp_path: Path) -> None:
+    world = WorldModelBatch(tiny.tiny_lm(), max_new_tokens=8)
+    rows = play(world, ScriptedAgent(), tmp_path / "wm.jsonl", mode="wm", model_id="tiny", step_cap=2)
+    assert all(row["status"] == "step_cap" and row["n_steps"] == 2 for row in rows)
+    assert all(
+        row["messages"][1]["content"] == task.initial_observation
+        for row, task in zip(rows, TASKS, strict=True)
+    )
