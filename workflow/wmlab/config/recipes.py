@@ -112,6 +112,10 @@ class GrpoSettings(Recipe):
     max_failed: Share = Field(
         default=0.05, description="share of failed rewards in a step that stops the run"
     )
+    max_prompt_tokens: Count = Field(
+        default=4096,
+        description="training transitions with a longer history are left out and counted, tokens",
+    )
     max_new_tokens: Count = Field(default=192, description="longest sampled observation, tokens")
     max_grad_norm: Positive = Field(default=1.0, description="largest gradient norm")
     validation_every: Count = Field(default=20, description="steps between validations")

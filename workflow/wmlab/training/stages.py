@@ -110,7 +110,14 @@ def run_grpo(
     reward = make_reward(reward_name, recipe.reward_parameters, (lambda: reference) if reference else None)
     policy = HFModel.load(model_dir)
     frozen = load_model(model_dir)
-    prompts = prompts_of(policy, read_table(transitions, "transitions"))
+    offered = prompts_of(policy, read_table(transitions, "transitions"))
+    prompts = [prompt for prompt in offered if len(prompt.ids) <= recipe.max_prompt_tokens]
+    if offered and not prompts:
+        raise InputError.at(
+            transitions,
+            f"every history is longer than {recipe.max_prompt_tokens} tokens",
+            "raise max_prompt_tokens",
+        )
     unseen = prompts_of(policy, read_table(validation, "transitions"))
     if not prompts or not unseen:
         raise InputError.at(
@@ -136,6 +143,8 @@ def run_grpo(
     after = prompt_means(run.score(held_out, run.sample(held_out, recipe.heldout_samples, 0)))
     result = {
         "reward": reward_name,
+        "n_train": len(prompts),
+        "n_train_too_long": len(offered) - len(prompts),
         **compare(before, after, seed),
         "em_before": em_before,
         "em_after": run.greedy_em(held_out),
