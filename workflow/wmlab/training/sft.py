@@ -16,7 +16,6 @@ import numpy as np
 import torch
 
 from wmlab.config.recipes import SftRecipe
-from wmlab.io.jsonl import write_jsonl
 from wmlab.io.progress import Progress
 from wmlab.training.checkpoint import load_checkpoint, save_checkpoint
 from wmlab.training.sequences import TrainingSequence, batches, pad
@@ -161,8 +160,3 @@ def evaluate(
             right += sum(bool(hit[row, a:b].all()) for a, b in sequence.turns)
             n_turns += len(sequence.turns)
     return loss_sum / max(1, n_tokens), right / max(1, n_turns)
-
-
-def write_curve(path: Path, curve: Sequence[dict[str, Any]]) -> None:
-    """Write curves.jsonl."""
-    write_jsonl(path, curve)
