@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import tiny_models as tiny
 import torch
-from wmlab.agents.react import SYSTEM_PROMPTS
+from wmlab.agents.scripts import script_of
 from wmlab.errors import InputError
 from wmlab.lm.build import save_model
 from wmlab.rewards.base import RewardInput
@@ -30,7 +30,7 @@ def item(step: int = 0, action: str | None = "take key") -> RewardInput:
 def by_hand(lm: Any, step: int, state: str, action: str) -> float:
     """Mean log-probability per action token from one plain forward pass over the whole prompt."""
     tokenizer = lm.tokenizer
-    text = f"<|system|>{SYSTEM_PROMPTS['textworld']}<|end|>"
+    text = f"<|system|>{script_of('textworld').SYSTEM_PROMPT}<|end|>"
     for message in tiny.history(step):
         if message["role"] == "user":
             text += f"<|assistant|>Action:\n{message['content']}<|end|>"

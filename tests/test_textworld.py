@@ -17,8 +17,8 @@ from wmlab.agents.scripted import ScriptedAgent
 from wmlab.domains.actions import MAX_ACTION_CHARACTERS, normalise_action
 from wmlab.domains.base import SUCCESS_MARKER, Step, Task
 from wmlab.domains.panels import load_task, read_panel, write_panel
-from wmlab.domains.play import check_domain_backend, play_task
-from wmlab.domains.registry import EnvironmentFactory
+from wmlab.domains.play import check_backend, play_task
+from wmlab.domains.registry import make_domain
 from wmlab.domains.textworld.environment import REFUSAL, TextWorldEnvironment
 from wmlab.domains.textworld.games import ensure_game, game_path, seed_of
 from wmlab.domains.textworld.goals import read_goal
@@ -27,6 +27,7 @@ from wmlab.errors import EnvironmentFailure, InputError
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = str(ROOT / "results" / "cache")
+DOMAIN = make_domain("textworld", CACHE)
 HASHES: dict[str, str] = json.loads(
     (ROOT / "tests" / "data" / "textworld_initial_observations.json").read_text(encoding="utf-8")
 )["sha256"]
@@ -37,7 +38,7 @@ def test_all_200_published_initial_observations_are_reproduced() -> None:
     ids = sorted(HASHES, key=seed_of)
     assert ids == [f"textworld_{n}" for n in range(1, 201)]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        tasks = list(pool.map(load_task, ["textworld"] * 200, ids, [CACHE] * 200, chunksize=10))
+        tasks = list(pool.map(load_task, [DOMAIN] * 200, ids, chunksize=10))
     different = [
         task.task_id
         for task in tasks
@@ -106,7 +107,7 @@ def test_actions_become_one_printable_line(text: str, want: str) -> None:
 
 
 def test_expert_wins_with_marker_and_score_and_replays_equal() -> None:
-    rows = play_task("textworld", "textworld_1", [], True, CACHE)
+    rows = play_task(DOMAIN, "textworld_1", [], True)
     assert rows[0]["step"] == 0 and rows[0]["action"] is None
     assert "\nAVAILABLE ACTIONS: " in rows[0]["observation"]
     assert all("AVAILABLE ACTIONS" not in row["observation"] for row in rows[1:])
@@ -114,7 +115,7 @@ def test_expert_wins_with_marker_and_score_and_replays_equal() -> None:
     assert rows[-1]["observation"].endswith(SUCCESS_MARKER) and "*** The End ***" in rows[-1]["observation"]
     assert sum(row["reward"] for row in rows) == 3
     assert "-= Bedroom =-0/2" in rows[1]["observation"]
-    result = check_domain_backend("textworld", 1, CACHE)
+    result = check_backend(DOMAIN, 1)
     assert (result["gold_success"], result["real_floor"], result["problems"]) == (1.0, 1.0, [])
 
 
@@ -142,10 +143,10 @@ def test_a_fork_goes_its_own_way() -> None:
 
 
 def test_eating_the_goal_is_a_loss() -> None:
-    rows = play_task("textworld", "textworld_1", [], True, CACHE)
+    rows = play_task(DOMAIN, "textworld_1", [], True)
     actions = [row["action"] for row in rows[1:]]
     food = actions[-1].removeprefix("put ").removesuffix(" on stove")
-    lost = play_task("textworld", "textworld_1", [*actions[:-1], f"eat {food}"], False, CACHE)
+    lost = play_task(DOMAIN, "textworld_1", [*actions[:-1], f"eat {food}"], False)
     assert lost[-1]["done"] and not lost[-1]["success"] and SUCCESS_MARKER not in lost[-1]["observation"]
 
 
@@ -211,8 +212,8 @@ def test_goal_sentences_become_commands() -> None:
 
 
 def test_a_killed_worker_loses_its_own_episodes_only() -> None:
-    tasks = [load_task("textworld", f"textworld_{n}", CACHE) for n in (1, 2)]
-    with WorkerPool(EnvironmentFactory("textworld", CACHE), 2) as pool:
+    tasks = [load_task(DOMAIN, f"textworld_{n}") for n in (1, 2)]
+    with WorkerPool(DOMAIN.open, 2) as pool:
         assert [first.text for first in pool.reset(tasks)] == [t.initial_observation for t in tasks]  # type: ignore[union-attr]
         victim: Any = pool._workers[1]
         os.kill(victim.process.pid, signal.SIGKILL)
@@ -228,7 +229,7 @@ def test_a_killed_worker_loses_its_own_episodes_only() -> None:
 
 
 def test_a_changed_game_is_noticed() -> None:
-    task = load_task("textworld", "textworld_1", CACHE)
+    task = load_task(DOMAIN, "textworld_1")
     other = Task(task.task_id, task.domain, task.goal, task.initial_observation + "x")
     environment = TextWorldEnvironment(CACHE)
     with pytest.raises(EnvironmentFailure, match="differs"):

@@ -1,7 +1,7 @@
 """A language model as a ReAct agent, batched over episodes; it sees observations only.
 
 Free: it writes ``Thought:``/``Action:`` text. Restricted (``choose``): it picks, token by token, among
-the commands that the goal text names and a few that every game has. Both read text alone, so they act
+the domain's candidate actions (agents/scripts.py). Both read text alone, so they act
 alike in Real and in a world model; small models that cannot yet compose commands can still choose.
 """
 
@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wmlab.agents.base import Decision, Message, Turn
-from wmlab.agents.react import SYSTEM_PROMPTS, format_output, parse_action
-from wmlab.domains.textworld.goals import goal_part, read_goal
+from wmlab.agents.react import format_output, parse_action
+from wmlab.agents.scripts import script_of
 from wmlab.lm.base import Sampling
 from wmlab.lm.hf import HFModel
 
-COMMON = ("look", "inventory", "go north", "go south", "go east", "go west")
-
 
 class LanguageModelAgent:
-    """Greedy turns of a local model. ``choose`` restricts actions to the goal's commands."""
+    """Greedy turns of a local model. ``choose`` restricts actions to the domain's candidates."""
 
     def __init__(
         self, lm: HFModel, domain: str = "textworld", *, choose: bool = False, max_new_tokens: int = 96
@@ -27,12 +25,12 @@ class LanguageModelAgent:
         self.lm = lm
         self.choose = choose
         self.sampling = Sampling(0.0, 1, max_new_tokens)
-        self._system = SYSTEM_PROMPTS[domain]
+        self._script = script_of(domain)
 
     @property
     def system_prompt(self) -> str:
         """The prompt every episode starts with."""
-        return self._system
+        return self._script.SYSTEM_PROMPT
 
     def left(self, key: str, turn: int) -> bool:
         """It acts as long as the episode runs."""
@@ -40,7 +38,7 @@ class LanguageModelAgent:
 
     def act(self, turns: Sequence[Turn]) -> list[Decision]:
         """One decision a turn, from one batched call."""
-        choices = [_candidates(turn.messages) for turn in turns] if self.choose else None
+        choices = [self._candidates(turn.messages) for turn in turns] if self.choose else None
         answers = self.lm.continue_dialogues(
             [t.key for t in turns], [t.messages for t in turns], self.sampling, choices
         )
@@ -49,9 +47,6 @@ class LanguageModelAgent:
     def finish(self, keys: Sequence[str]) -> None:
         """Finished rows leave the cache at the next call."""
 
-
-def _candidates(messages: Sequence[Message]) -> list[str]:
-    """Turns that name one command: those the goal asks for, then the common ones."""
-    first = next(m["content"] for m in messages if m["role"] == "user")
-    commands = [clause.command for clause in read_goal(goal_part(first))]
-    return [format_output(command) for command in dict.fromkeys([*commands, *COMMON])]
+    def _candidates(self, messages: Sequence[Message]) -> list[str]:
+        observations = [message["content"] for message in messages if message["role"] == "user"]
+        return [format_output(action) for action in self._script.candidates(observations)]

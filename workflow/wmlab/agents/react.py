@@ -11,13 +11,6 @@ import re
 from wmlab.domains.actions import normalise_action
 
 ACTION_PREFIX = "Action:\n"
-SYSTEM_PROMPTS = {
-    "textworld": (
-        "You act in a text adventure. Each turn you read what happened and answer with exactly two parts,\n"
-        "Thought:\n<the goal step you are working on>\n\nAction:\n<one command>\n"
-        "Give a single command of the game, such as look, open box, take key from box, go north."
-    ),
-}
 _THINK = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 

@@ -186,19 +186,20 @@ def collect(
     from wmlab.config.recipes import CollectRecipe, load_recipe
     from wmlab.data.collect import collect as play
     from wmlab.data.collect import demonstrate
-    from wmlab.domains.panels import panel_split, read_panel
+    from wmlab.domains.panels import panel_domain, panel_split, read_panel
     from wmlab.io.provenance import write_meta
     from wmlab.io.tables import write_table
 
     started = time.time()
     settings = load_recipe(CollectRecipe, recipe)
     tasks = read_panel(panel)
-    rows = play(tasks, panel_split(panel), settings, str(cache), workers, seed)
+    backend = panel_domain(panel, cache)
+    rows = play(backend, tasks, panel_split(panel), settings, workers, seed)
     write_table(out, "trajectories", rows)
     config = settings.model_dump(mode="json")
     write_meta(out, config=config, seed=seed, inputs=[panel], started=started)
     if demonstrations is not None:
-        shown = demonstrate(tasks, settings, str(cache), workers, seed)
+        shown = demonstrate(backend, tasks, settings, workers, seed)
         write_table(demonstrations, "demonstrations", shown)
         write_meta(demonstrations, config=config, seed=seed, inputs=[panel], started=started)
     won = sum(row["success"] for row in rows)

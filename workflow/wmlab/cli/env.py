@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from wmlab.domains.base import Domain as DomainBackend
 
 app = typer.Typer(help="Real environments: frozen task panels, play, check.", no_args_is_help=True)
 
 Domain = Annotated[str, typer.Option("--domain", help="Domain, e.g. textworld.")]
 Cache = Annotated[Path, typer.Option("--cache", help="Folder of generated games, shared by all studies.")]
+Options = Annotated[
+    str,
+    typer.Option(
+        "--options", help="JSON object of the domain's settings, e.g. the folder of official files."
+    ),
+]
 CACHE = Path("results/cache")
 FIRST_SEED = {"test": 1, "train": 201, "validation": 2001}
+
+
+def _domain(name: str, cache: Path, options: str) -> DomainBackend:
+    from wmlab.domains.registry import make_domain
+    from wmlab.errors import InputError
+
+    try:
+        settings = json.loads(options)
+    except ValueError as error:
+        raise InputError(f"--options: not JSON ({error}); give an object") from None
+    if not isinstance(settings, dict):
+        raise InputError("--options: not a JSON object")
+    return make_domain(name, cache, settings)
 
 
 @app.command()
@@ -27,6 +50,7 @@ def panel(
     first_seed: Annotated[
         int | None, typer.Option("--first-seed", min=1, help="First game seed; default by split.")
     ] = None,
+    options: Options = "{}",
     cache: Cache = CACHE,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Generator processes.")] = 2,
 ) -> None:
@@ -35,22 +59,18 @@ def panel(
     Example: wmlab env panel --domain textworld --split test --limit 200 --out panel.json
     """
     from wmlab.domains.panels import build_panel, write_panel
-    from wmlab.domains.registry import check_domain
     from wmlab.errors import InputError
     from wmlab.io.provenance import write_meta
 
     started = time.time()
-    check_domain(domain)
+    chosen = _domain(domain, cache, options)
     if split not in FIRST_SEED:
         raise InputError(f"split {split!r}: not known; choose from {', '.join(FIRST_SEED)}")
     first = first_seed or FIRST_SEED[split]
-    if split != "test" and first <= 200:
-        raise InputError(
-            f"split {split}: seeds 1 to 200 are the published test tasks; use --first-seed 201 or more"
-        )
-    tasks = build_panel(domain, first, limit, str(cache), workers)
-    write_panel(out, domain, split, tasks)
-    config = {"domain": domain, "split": split, "first_seed": first, "limit": limit}
+    tasks = build_panel(chosen, chosen.task_ids(split, first, limit), workers)
+    settings = json.loads(options)
+    write_panel(out, domain, split, tasks, settings)
+    config = {"domain": domain, "options": settings, "split": split, "first_seed": first, "limit": limit}
     write_meta(out, config=config, seed=first, inputs=[], started=started)
     print(f"{out}: {len(tasks)} tasks")
 
@@ -64,6 +84,8 @@ def play(
         str | None, typer.Option("--actions", help="File with one action a line, - for standard input.")
     ] = None,
     expert: Annotated[bool, typer.Option("--expert", help="Play the planner's commands.")] = False,
+    options: Options = "{}",
+    step_cap: Annotated[int, typer.Option("--step-cap", min=1, help="Most actions played.")] = 50,
     cache: Cache = CACHE,
 ) -> None:
     """Play one task: given actions, the expert's, or only the reset.
@@ -87,7 +109,7 @@ def play(
                 actions, f"cannot be read ({error})", "give a text file, one action a line"
             ) from None
         given = [line for line in text.split("\n") if line.strip()]
-    rows = play_task(domain, task, given, expert, str(cache))
+    rows = play_task(_domain(domain, cache, options), task, given, expert, step_cap)
     write_jsonl(out, rows)
     if out != "-":
         print(f"{out}: {len(rows) - 1} steps, success {rows[-1]['success']}")
@@ -96,7 +118,11 @@ def play(
 @app.command()
 def check(
     domain: Domain,
-    n: Annotated[int, typer.Option("--n", min=1, help="Tasks to check, test seeds from 1.")] = 5,
+    n: Annotated[
+        int, typer.Option("--n", min=1, help="Tasks to check, from the first of the test split.")
+    ] = 5,
+    options: Options = "{}",
+    step_cap: Annotated[int, typer.Option("--step-cap", min=1, help="Most actions played.")] = 50,
     cache: Cache = CACHE,
     out: Annotated[str | None, typer.Option("--out", help="Also write the result as JSON.")] = None,
 ) -> None:
@@ -104,11 +130,11 @@ def check(
 
     Example: wmlab env check --domain textworld --n 5
     """
-    from wmlab.domains.play import check_domain_backend
+    from wmlab.domains.play import check_backend
     from wmlab.errors import EnvironmentFailure
     from wmlab.io.atomic import write_json
 
-    result = check_domain_backend(domain, n, str(cache))
+    result = check_backend(_domain(domain, cache, options), n, step_cap)
     if out is not None:
         write_json(out, result)
     print(

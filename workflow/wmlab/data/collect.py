@@ -17,39 +17,26 @@ from typing import Any
 import numpy as np
 
 from wmlab.config.recipes import CollectRecipe
-from wmlab.domains.base import Task
+from wmlab.domains.base import Domain, RealEnvironment, Task
 from wmlab.errors import EnvironmentFailure
 from wmlab.io.progress import track
 
-_UNKNOWN = ("use {x}", "sit on {x}", "cook {x}", "search {x}", "talk to {x}", "go {x}", "push {x}")
-_PLAUSIBLE = (
-    "open {x}",
-    "close {x}",
-    "take {x}",
-    "drop {x}",
-    "eat {x}",
-    "examine {x}",
-    "unlock {x}",
-    "put {x} on {y}",
-)
-_DIRECTIONS = ("north", "south", "east", "west")
-
 
 def collect(
-    tasks: Sequence[Task], split: str, recipe: CollectRecipe, cache_dir: str, workers: int, seed: int
+    domain: Domain, tasks: Sequence[Task], split: str, recipe: CollectRecipe, workers: int, seed: int
 ) -> list[dict[str, Any]]:
     """Trajectory rows (contract ``trajectories``), tasks in order, each played in a worker process."""
-    jobs = [(task, split, recipe, cache_dir, seed) for task in tasks]
+    jobs = [(domain, task, split, recipe, seed) for task in tasks]
     with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
         played = track(pool.map(_play_task, jobs), f"collect {split}", len(jobs), "games")
         return [row for rows in played for row in rows]
 
 
 def demonstrate(
-    tasks: Sequence[Task], recipe: CollectRecipe, cache_dir: str, workers: int, seed: int
+    domain: Domain, tasks: Sequence[Task], recipe: CollectRecipe, workers: int, seed: int
 ) -> list[dict[str, Any]]:
     """Demonstration rows (contract ``demonstrations``): successful scripted episodes, agent's view."""
-    jobs = [(task, recipe, cache_dir, seed) for task in tasks]
+    jobs = [(domain, task, recipe, seed) for task in tasks]
     with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
         played = track(pool.map(_demonstrate_task, jobs), "demonstrations", len(jobs), "games")
         return [row for rows in played for row in rows]
@@ -60,24 +47,23 @@ def _rng(seed: int, *parts: object) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest[:8], "little"))
 
 
-def _play_task(job: tuple[Task, str, CollectRecipe, str, int]) -> list[dict[str, Any]]:
-    from wmlab.domains.textworld.environment import TextWorldEnvironment
-
-    task, split, recipe, cache_dir, seed = job
-    environment = TextWorldEnvironment(cache_dir, expert=True)
+def _play_task(job: tuple[Domain, Task, str, CollectRecipe, int]) -> list[dict[str, Any]]:
+    domain, task, split, recipe, seed = job
+    environment = domain.open(every_step=True, expert=True)
     rows = []
     try:
         for number in range(recipe.trajectories_per_game):
             rng = _rng(seed, task.sha256, number)
             noise = recipe.noise[number % len(recipe.noise)]
-            rows.append(_play(environment, task, split, number, noise, recipe.step_cap, rng))
+            rows.append(_play(domain, environment, task, split, number, noise, recipe.step_cap, rng))
     finally:
         environment.close()
     return rows
 
 
 def _play(
-    environment: Any,
+    domain: Domain,
+    environment: RealEnvironment,
     task: Task,
     split: str,
     number: int,
@@ -87,15 +73,15 @@ def _play(
 ) -> dict[str, Any]:
     observation = environment.reset(task)
     admissible: tuple[str, ...] = observation.admissible or ()
-    vocabulary = sorted({word for command in admissible for word in _objects(command)})
+    seen = dict.fromkeys(admissible)
     steps: list[dict[str, Any]] = []
     # A noisy walk may stop early, as an agent that gives up does; a clean one runs to its end.
     length = step_cap if noise == 0 else int(rng.integers(step_cap // 3, step_cap + 1))
     score, success = 0.0, False
     while len(steps) < length:
-        policy = environment.policy
-        stray = not policy or rng.random() < noise
-        action = _stray(rng, admissible, vocabulary) if stray else policy[0]
+        plan = environment.expert()
+        stray = not plan or rng.random() < noise
+        action = domain.stray(rng, admissible, list(seen)) if stray else plan[0]
         step = environment.step(action)
         steps.append(
             {
@@ -111,7 +97,7 @@ def _play(
             success = step.success
             break
         admissible = step.admissible or ()
-        vocabulary = sorted(set(vocabulary) | {word for command in admissible for word in _objects(command)})
+        seen.update(dict.fromkeys(admissible))
     return {
         "trajectory_id": f"{task.task_id}/{split}_{number:03d}",
         "domain": task.domain,
@@ -119,48 +105,21 @@ def _play(
         "split": split,
         "source": "expert" if noise == 0 else "agent",
         "goal": task.goal,
-        "task_type": "tw-simple",
+        "task_type": environment.task_type,
         "initial_observation": task.initial_observation,
-        "privileged": None,
+        "privileged": environment.privileged,
         "steps": steps,
         "success": success,
         "score": score,
     }
 
 
-def _objects(command: str) -> list[str]:
-    """Names in an admissible command: ``take old key from chest drawer`` → old key, chest drawer."""
-    _, _, rest = command.partition(" ")
-    for joint in (" from ", " with ", " into ", " on "):
-        rest = rest.replace(joint, "|")
-    return [name for name in rest.split("|") if name and name not in _DIRECTIONS]
-
-
-def _stray(rng: np.random.Generator, admissible: Sequence[str], vocabulary: Sequence[str]) -> str:
-    """A command off the plan: mostly possible ones, some refused, some that are no command at all."""
-    kind = rng.random()
-    if kind < 0.5 and admissible:
-        return str(admissible[int(rng.integers(len(admissible)))])
-    if kind < 0.6:
-        return ("look", "inventory")[int(rng.integers(2))]
-    if kind < 0.75:
-        return f"go {_DIRECTIONS[int(rng.integers(4))]}"
-    templates = _PLAUSIBLE if kind < 0.93 else _UNKNOWN
-    names = (
-        [str(vocabulary[int(rng.integers(len(vocabulary)))]) for _ in range(2)]
-        if vocabulary
-        else ["box", "bed"]
-    )
-    return templates[int(rng.integers(len(templates)))].format(x=names[0], y=names[1])
-
-
-def _demonstrate_task(job: tuple[Task, CollectRecipe, str, int]) -> list[dict[str, Any]]:
+def _demonstrate_task(job: tuple[Domain, Task, CollectRecipe, int]) -> list[dict[str, Any]]:
     from wmlab.agents.base import Turn
     from wmlab.agents.scripted import ScriptedAgent
-    from wmlab.domains.textworld.environment import TextWorldEnvironment
 
-    task, recipe, cache_dir, seed = job
-    environment = TextWorldEnvironment(cache_dir)
+    domain, task, recipe, seed = job
+    environment = domain.open()
     rows = []
     try:
         for number in range(recipe.demonstrations_per_game):

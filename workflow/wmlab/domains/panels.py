@@ -8,38 +8,49 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from wmlab.domains.base import Task
-from wmlab.domains.registry import check_domain
+from wmlab.domains.base import Domain, Options, Task
+from wmlab.domains.registry import make_domain
 from wmlab.errors import InputError
 from wmlab.io.atomic import write_json
-from wmlab.io.progress import track
+from wmlab.io.progress import Progress
 
 SCHEMA = 1
 
 
-def load_task(domain: str, task_id: str, cache_dir: str) -> Task:
+def load_task(domain: Domain, task_id: str) -> Task:
     """Build one task from its environment (generates the game when it is not cached)."""
-    from wmlab.domains.textworld.environment import TextWorldEnvironment
-
-    check_domain(domain)
-    environment = TextWorldEnvironment(cache_dir)
+    environment = domain.open()
     try:
         return environment.load(task_id)
     finally:
         environment.close()
 
 
-def build_panel(domain: str, first_seed: int, n: int, cache_dir: str, workers: int) -> list[Task]:
-    """Tasks of seeds first_seed .. first_seed+n-1, built in worker processes."""
-    check_domain(domain)
-    ids = [f"{domain}_{seed}" for seed in range(first_seed, first_seed + n)]
+def _load_share(domain: Domain, task_ids: list[str]) -> list[Task]:
+    environment = domain.open()
+    try:
+        return [environment.load(task_id) for task_id in task_ids]
+    finally:
+        environment.close()
+
+
+def build_panel(domain: Domain, task_ids: list[str], workers: int) -> list[Task]:
+    """Tasks of the ids, in this order, built in worker processes that each keep one environment for a share."""
+    size = max(1, min(10, -(-len(task_ids) // workers)))
+    shares = [task_ids[start : start + size] for start in range(0, len(task_ids), size)]
+    progress = Progress(f"panel {domain.name}", len(task_ids), "tasks")
+    tasks: list[Task] = []
     with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
-        tasks = pool.map(load_task, [domain] * n, ids, [cache_dir] * n)
-        return list(track(tasks, f"panel {domain}", n, "games"))
+        for share in pool.map(_load_share, [domain] * len(shares), shares):
+            tasks += share
+            progress.update(len(share))
+    return tasks
 
 
-def write_panel(path: str | Path, domain: str, split: str, tasks: Iterable[Task]) -> None:
-    """Write panel.json: the tasks with their content hashes."""
+def write_panel(
+    path: str | Path, domain: str, split: str, tasks: Iterable[Task], options: Options | None = None
+) -> None:
+    """Write panel.json: the tasks with their content hashes, and the options their domain was opened with."""
     rows = [
         {
             "task_id": task.task_id,
@@ -49,7 +60,8 @@ def write_panel(path: str | Path, domain: str, split: str, tasks: Iterable[Task]
         }
         for task in tasks
     ]
-    write_json(path, {"schema": SCHEMA, "domain": domain, "split": split, "tasks": rows})
+    head = {"schema": SCHEMA, "domain": domain, "split": split, "options": dict(options or {})}
+    write_json(path, {**head, "tasks": rows})
 
 
 def read_panel(path: str | Path) -> list[Task]:
@@ -95,3 +107,12 @@ def read_panel(path: str | Path) -> list[Task]:
 def panel_split(path: str | Path) -> str:
     """The split name a panel was frozen for."""
     return str(json.loads(Path(path).read_text(encoding="utf-8")).get("split", ""))
+
+
+def panel_domain(path: str | Path, cache_dir: str | Path) -> Domain:
+    """The domain of a panel, opened with the options it was frozen with. Raises InputError for unknown ones."""
+    data = json.loads(Path(path).read_text(encoding="utf-8"))
+    options = data.get("options", {})
+    if not isinstance(options, dict):
+        raise InputError.at(path, "its options are not an object", "make the panel again")
+    return make_domain(str(data["domain"]), cache_dir, options)

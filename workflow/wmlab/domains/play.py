@@ -6,30 +6,27 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from wmlab.domains.registry import check_domain
+from wmlab.domains.base import Domain
 
 STEP_CAP = 50
 
 
 def play_task(
-    domain: str, task_id: str, actions: Sequence[str], expert: bool, cache_dir: str
+    domain: Domain, task_id: str, actions: Sequence[str], expert: bool, step_cap: int = STEP_CAP
 ) -> list[dict[str, Any]]:
     """Rows ``{"step","action","observation","reward","done","success","admissible"}``; row 0 is the reset.
 
-    Given actions after the end of the episode are not played. Raises InputError for an unknown domain
-    or task id, EnvironmentFailure when the backend fails.
+    Given actions after the end of the episode are not played. Raises InputError for an unknown task
+    id, EnvironmentFailure when the backend fails.
     """
-    from wmlab.domains.textworld.environment import TextWorldEnvironment
-
-    check_domain(domain)
-    environment = TextWorldEnvironment(cache_dir, every_step=True, expert=expert)
+    environment = domain.open(every_step=True, expert=expert)
     try:
         first = environment.reset(environment.load(task_id))
         rows = [_row(0, None, first.text, 0.0, False, False, first.admissible)]
         queue = list(actions)
-        while len(rows) <= STEP_CAP:
+        while len(rows) <= step_cap:
             if expert:
-                queue = environment.policy[:1]
+                queue = environment.expert()[:1]
             if not queue:
                 break
             action = queue.pop(0)
@@ -60,16 +57,15 @@ def _row(
     }
 
 
-def check_domain_backend(domain: str, n: int, cache_dir: str) -> dict[str, Any]:
+def check_backend(domain: Domain, n: int, step_cap: int = STEP_CAP) -> dict[str, Any]:
     """Play the expert on n test tasks, replay its actions in fresh episodes, compare every observation."""
     problems: list[str] = []
     wins = same = steps = 0
     seconds = 0.0
-    for number in range(1, n + 1):
-        task_id = f"{domain}_{number}"
-        gold = play_task(domain, task_id, [], True, cache_dir)
+    for task_id in domain.task_ids("test", 1, n):
+        gold = play_task(domain, task_id, [], True, step_cap)
         started = time.monotonic()
-        again = play_task(domain, task_id, [row["action"] for row in gold[1:]], False, cache_dir)
+        again = play_task(domain, task_id, [row["action"] for row in gold[1:]], False, step_cap)
         seconds += time.monotonic() - started
         steps += len(again) - 1
         if gold[-1]["success"]:
@@ -81,7 +77,7 @@ def check_domain_backend(domain: str, n: int, cache_dir: str) -> dict[str, Any]:
         else:
             problems.append(f"{task_id}: the replay differs")
     return {
-        "domain": domain,
+        "domain": domain.name,
         "n": n,
         "gold_success": wins / n,
         "real_floor": same / n,

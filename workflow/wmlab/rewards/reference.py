@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wmlab.agents.react import ACTION_PREFIX, SYSTEM_PROMPTS, format_output
+from wmlab.agents.react import ACTION_PREFIX, format_output
+from wmlab.agents.scripts import script_of
 from wmlab.lm.base import Chat
 from wmlab.lm.hf import HFModel
 from wmlab.lm.tree import Tree
@@ -105,7 +106,7 @@ class ReferenceAgent:
         return self._encode(self._chat(item), generation_prompt=False)
 
     def _chat(self, item: RewardInput) -> list[dict[str, str]]:
-        chat = [{"role": "system", "content": SYSTEM_PROMPTS[item.domain]}]
+        chat = [{"role": "system", "content": script_of(item.domain).SYSTEM_PROMPT}]
         for message in item.history:
             if message["role"] == "user":
                 chat.append({"role": "assistant", "content": format_output(message["content"])})

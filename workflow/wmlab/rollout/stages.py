@@ -8,8 +8,7 @@ from typing import Any
 
 from wmlab.agents.registry import make_agent
 from wmlab.config.recipes import AgentSpec, load_recipe
-from wmlab.domains.panels import read_panel
-from wmlab.domains.registry import EnvironmentFactory
+from wmlab.domains.panels import panel_domain, read_panel
 from wmlab.domains.workers import WorkerPool
 from wmlab.errors import InputError
 from wmlab.io.provenance import run_key, write_meta
@@ -38,7 +37,7 @@ def run_real(
     agent = make_agent(spec, tasks[0].domain, agent_model, seed)
     config = {"agent": spec.model_dump(mode="json"), "mode": "real", "step_cap": step_cap, "threads": threads}
     inputs = [panel, *_weights(agent_model)]
-    with WorkerPool(EnvironmentFactory(tasks[0].domain, cache), workers) as pool:
+    with WorkerPool(panel_domain(panel, cache).open, workers) as pool:
         rows = rollout(
             pool,
             agent,
@@ -112,7 +111,7 @@ def run_replay(
     agent = RecordedAgent(recorded)
     config = {"mode": "w2r", "step_cap": step_cap}
     inputs = [panel, episodes]
-    with WorkerPool(EnvironmentFactory(tasks[0].domain, cache), workers) as pool:
+    with WorkerPool(panel_domain(panel, cache).open, workers) as pool:
         rows = rollout(
             pool,
             agent,

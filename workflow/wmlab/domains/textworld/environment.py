@@ -34,7 +34,7 @@ class TextWorldEnvironment:
     def __init__(self, cache_dir: str | Path, *, every_step: bool = False, expert: bool = False) -> None:
         self.cache_dir = Path(cache_dir)
         self.every_step = every_step or expert
-        self.expert = expert
+        self.plans = expert
         self._env: Any = None
         self._state: Any = None
         self._done = True
@@ -54,8 +54,10 @@ class TextWorldEnvironment:
         """Score so far, in points."""
         return float(self._state["score"] or 0)
 
-    @property
-    def policy(self) -> list[str]:
+    task_type = "tw-simple"
+    privileged = None
+
+    def expert(self) -> list[str]:
         """The planner's remaining commands from the present state (``expert`` only); [] when unwinnable."""
         return [str(command) for command in self._state["policy_commands"] or []]
 
@@ -76,7 +78,7 @@ class TextWorldEnvironment:
             score=True,
             max_score=True,
             objective=True,
-            policy_commands=self.expert,
+            policy_commands=self.plans,
         )
         self._env = textworld.start(str(path), infos)
         self._state = self._env.reset()
@@ -114,7 +116,7 @@ class TextWorldEnvironment:
 
     def fork(self) -> TextWorldEnvironment:
         """An independent copy of the episode at this point."""
-        twin = TextWorldEnvironment(self.cache_dir, every_step=self.every_step, expert=self.expert)
+        twin = TextWorldEnvironment(self.cache_dir, every_step=self.every_step, expert=self.plans)
         twin._env, twin._state, twin._done = self._env.copy(), self._state.copy(), self._done
         return twin
 
