@@ -18,7 +18,7 @@ rule panel:
         first_seed=lambda w: PLAN.domain(w.domain).games(w.split).first_seed,
         limit=lambda w: PLAN.domain(w.domain).games(w.split).games,
         cache=PLAN.cache,
-        code=fingerprint("wmlab.cli.env:panel"),
+        code=domain_code("wmlab.cli.env:panel", "domain"),
     message:
         "Freeze the {wildcards.split} tasks of {wildcards.domain}"
     shell:
@@ -48,7 +48,7 @@ rule collect:
         recipe=lambda w: PLAN.collect_recipe(w.domain, w.split),
         cache=PLAN.cache,
         seed=PLAN.study.seed,
-        code=fingerprint("wmlab.cli.data:collect"),
+        code=domain_code("wmlab.cli.data:collect", "domain", "script"),
     message:
         "Play the {wildcards.split} games of {wildcards.domain}"
     shell:
@@ -77,7 +77,7 @@ rule collect_train:
         recipe=lambda w: PLAN.collect_recipe(w.domain, "train"),
         cache=PLAN.cache,
         seed=PLAN.study.seed,
-        code=fingerprint("wmlab.cli.data:collect"),
+        code=domain_code("wmlab.cli.data:collect", "domain", "script"),
     message:
         "Play the training games of {wildcards.domain}"
     shell:

@@ -31,7 +31,7 @@ rule grpo:
         reference=subpath(input.reference, parent=True),
         checkpoints=lambda w: f"{PLAN.root}/checkpoints/grpo/{w.domain}/{w.backbone}/{w.method}/seed{w.seed}",
         folder=subpath(output.weights, parent=True),
-        code=fingerprint("wmlab.cli.train:grpo"),
+        code=domain_code("wmlab.cli.train:grpo", "script"),
     message:
         "Train {wildcards.backbone} with reward {params.reward}, seed {wildcards.seed}"
     shell:
