@@ -103,6 +103,10 @@ class GrpoSettings(Recipe):
     group: Annotated[int, Field(ge=2)] = Field(default=5, description="samples a prompt")
     temperature: Positive = Field(default=1.3, description="sampling temperature")
     learning_rate: Positive = Field(default=1e-4, description="learning rate")
+    gain_rate: Positive = Field(
+        default=1.0,
+        description="rate of the normalisation gains as a multiple of learning_rate; they are near 1, weights near 0",
+    )
     warmup_steps: Whole = Field(default=5, description="steps in which the rate rises")
     kl_coefficient: NonNegative = Field(
         default=1e-3, description="weight of the low-variance KL to the SFT model"
