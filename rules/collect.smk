@@ -15,16 +15,17 @@ rule panel:
     resources:
         **request("games"),
     params:
-        first_seed=lambda w: PLAN.domain(w.domain).games(w.split).first_seed,
-        limit=lambda w: PLAN.domain(w.domain).games(w.split).games,
+        first=lambda w: PLAN.domain(w.domain).tasks(w.split).first,
+        limit=lambda w: PLAN.domain(w.domain).tasks(w.split).tasks,
+        options=lambda w: PLAN.options(w.domain),
         cache=PLAN.cache,
         code=domain_code("wmlab.cli.env:panel", "domain"),
     message:
         "Freeze the {wildcards.split} tasks of {wildcards.domain}"
     shell:
         "python -m wmlab env panel --domain {wildcards.domain} --split {wildcards.split}"
-        " --first-seed {params.first_seed} --limit {params.limit} --cache {params.cache:q}"
-        " --out {output.panel:q} 2>&1 | tee {log:q}"
+        " --first {params.first} --limit {params.limit} --options {params.options:q}"
+        " --cache {params.cache:q} --out {output.panel:q} 2>&1 | tee {log:q}"
 
 
 rule collect:

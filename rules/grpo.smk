@@ -26,7 +26,7 @@ rule grpo:
         **request("training"),
     params:
         reward=lambda w: PLAN.config.methods[w.method].reward,
-        recipe=lambda w: PLAN.grpo_recipe(w.method),
+        recipe=lambda w: PLAN.grpo_recipe(w.domain, w.method),
         sft=subpath(input.sft, parent=True),
         reference=subpath(input.reference, parent=True),
         checkpoints=lambda w: f"{PLAN.root}/checkpoints/grpo/{w.domain}/{w.backbone}/{w.method}/seed{w.seed}",

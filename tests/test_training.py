@@ -279,4 +279,3 @@ def test_a_checkpoint_of_another_run_is_not_resumed(
     again.train(prompts, [], tmp_path / "shared")
     assert same_weights(run.policy.model, again.policy.model)
     assert "starting afresh" in capsys.readouterr().err
-

@@ -43,12 +43,18 @@ def _domain(name: str, cache: Path, options: str) -> DomainBackend:
 def panel(
     domain: Domain,
     split: Annotated[
-        str, typer.Option("--split", help="test (seeds from 1), train (from 201), validation (from 2001).")
+        str,
+        typer.Option(
+            "--split", help="test, train or validation; others by domain. Seeds start at 1, 201 and 2001."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="panel.json to write.")],
     limit: Annotated[int, typer.Option("--limit", min=1, help="Number of tasks.")] = 200,
-    first_seed: Annotated[
-        int | None, typer.Option("--first-seed", min=1, help="First game seed; default by split.")
+    first: Annotated[
+        int | None,
+        typer.Option(
+            "--first", "--first-seed", min=1, help="First task: its seed, or its place in the split's list."
+        ),
     ] = None,
     options: Options = "{}",
     cache: Cache = CACHE,
@@ -58,19 +64,17 @@ def panel(
 
     Example: wmlab env panel --domain textworld --split test --limit 200 --out panel.json
     """
+    from wmlab.config.domains import SEEDED
     from wmlab.domains.panels import build_panel, write_panel
-    from wmlab.errors import InputError
     from wmlab.io.provenance import write_meta
 
     started = time.time()
     chosen = _domain(domain, cache, options)
-    if split not in FIRST_SEED:
-        raise InputError(f"split {split!r}: not known; choose from {', '.join(FIRST_SEED)}")
-    first = first_seed or FIRST_SEED[split]
+    first = first or (FIRST_SEED.get(split, 1) if domain in SEEDED else 1)
     tasks = build_panel(chosen, chosen.task_ids(split, first, limit), workers)
     settings = json.loads(options)
     write_panel(out, domain, split, tasks, settings)
-    config = {"domain": domain, "options": settings, "split": split, "first_seed": first, "limit": limit}
+    config = {"domain": domain, "options": settings, "split": split, "first": first, "limit": limit}
     write_meta(out, config=config, seed=first, inputs=[], started=started)
     print(f"{out}: {len(tasks)} tasks")
 

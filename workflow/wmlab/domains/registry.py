@@ -35,3 +35,9 @@ def check_options(domain: str, options: Options, known: tuple[str, ...] = ()) ->
         if key not in known:
             choices = f"choose from {', '.join(known)}" if known else "it has no options"
             raise InputError(f"domain {domain}: option {key!r} is not known; {choices}")
+
+
+def check_split(split: str, known: tuple[str, ...] = ("train", "validation", "test")) -> None:
+    """Raise InputError when a domain has no such split."""
+    if split not in known:
+        raise InputError(f"split {split!r}: not known; choose from {', '.join(known)}")
