@@ -23,7 +23,14 @@ def check_domain(domain: str) -> str:
 
 
 def make_domain(domain: str, cache_dir: str | Path, options: Options | None = None) -> Domain:
-    """The domain with its settings. Raises InputError for an unknown domain or option."""
+    """The domain with its settings. Raises InputError for an unknown domain or option.
+
+    With the option ``server`` its environments live on that AgentGym server.
+    """
+    if options and "server" in options:
+        from wmlab.domains.agentgym.domain import make
+
+        return make(domain, Path(cache_dir), options)
     module = importlib.import_module(_MODULES[check_domain(domain)])
     return cast(DomainMaker, module.make)(Path(cache_dir), options or {})
 
