@@ -125,7 +125,7 @@ class AgentGymEnvironment:
 
     def close(self) -> None:
         """Free the environment on the server. A server that is gone holds nothing: no error."""
-        identity, self._identity, self._done = self._identity, None, True
+        identity, self._identity, self._done, self._task = self._identity, None, True, None
         if identity is not None:
             try:
                 self._protocol.close(self.server, identity)

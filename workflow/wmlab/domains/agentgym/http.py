@@ -118,7 +118,8 @@ class Server:
         except (OSError, http.client.HTTPException) as error:
             if late.is_set() or isinstance(error, TimeoutError):
                 raise self._failure(method, path, f"no answer within {self.timeout:g} s") from None
-            raise _Lost(f"the connection broke ({type(error).__name__}: {error})") from None
+            told = _shown(f"{type(error).__name__}: {error}".encode())
+            raise _Lost(f"the connection broke ({told})") from None
         finally:
             deadline.cancel()
             connection.close()
