@@ -28,16 +28,9 @@ FIRST_SEED = {"test": 1, "train": 201, "validation": 2001}
 
 
 def _domain(name: str, cache: Path, options: str) -> DomainBackend:
-    from wmlab.domains.registry import make_domain
-    from wmlab.errors import InputError
+    from wmlab.domains.registry import make_domain, parse_options
 
-    try:
-        settings = json.loads(options)
-    except ValueError as error:
-        raise InputError(f"--options: not JSON ({error}); give an object") from None
-    if not isinstance(settings, dict):
-        raise InputError("--options: not a JSON object")
-    return make_domain(name, cache, settings)
+    return make_domain(name, cache, parse_options(options))
 
 
 @app.command()

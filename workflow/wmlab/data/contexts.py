@@ -42,7 +42,7 @@ def read_contexts(source: str | Path, domain: str) -> Contexts:
     Raises InputError naming the file and the 0-based element.
     """
     root = Path(source)
-    files = [root] if root.is_file() else sorted(root.glob("*_instruct_*.json"))
+    files = [root] if root.is_file() else context_files(root)
     agents = [path for path in files if path.name.startswith("agent_")]
     worlds = [path for path in files if path.name.startswith("wm_")]
     if not files or len(agents) > 1 or len(worlds) > 1 or len(agents) + len(worlds) < len(files):
@@ -62,6 +62,12 @@ def read_contexts(source: str | Path, domain: str) -> Contexts:
         problem = f"{len(from_world.tasks)} tasks, {agents[0].name} has {len(from_agent.tasks)}"
         raise InputError.at(worlds[0], problem, _FIX)
     return Contexts(from_world.tasks, from_agent.prompt, from_agent.acknowledgement)
+
+
+def context_files(folder: Path) -> list[Path]:
+    """The files of contexts in a folder, without the notes on where they come from beside them."""
+    found = sorted(folder.glob("*_instruct_*.json"))
+    return [path for path in found if not path.name.endswith(".meta.json")]
 
 
 def _contents(element: Any, roles: Sequence[str], path: Path, row: int) -> list[str]:
@@ -126,16 +132,13 @@ def _read_world(path: Path, domain: str) -> Contexts:
     return Contexts(tasks)
 
 
-def write_contexts(
-    folder: str | Path, domain: str, split: str, contexts: Contexts, prompt: str
-) -> list[Path]:
-    """Write both files as upstream formats them and return them; ``prompt`` where the contexts have none."""
-    told = contexts.prompt if contexts.prompt is not None else prompt
+def write_contexts(folder: str | Path, domain: str, split: str, contexts: Contexts) -> list[Path]:
+    """Write both files as upstream formats them and return them. Raises InputError for other ids than its."""
     reply = contexts.acknowledgement or acknowledgement_of(domain)
     agents, worlds = [], []
     for task in contexts.tasks:
         number = item_number(domain, task.task_id)
-        messages = [("user", told), ("assistant", reply), ("user", task.initial_observation)]
+        messages = [("user", contexts.prompt or ""), ("assistant", reply), ("user", task.initial_observation)]
         turns = [{"role": role, "content": content} for role, content in messages]
         agents.append({"item_id": item_id(domain, number), "data_idx": number, "messages": turns})
         system = compose_system(task.initial_observation, task.privileged)

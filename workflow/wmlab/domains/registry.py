@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 from typing import cast
 
@@ -33,6 +34,20 @@ def make_domain(domain: str, cache_dir: str | Path, options: Options | None = No
         return make(domain, Path(cache_dir), options)
     module = importlib.import_module(_MODULES[check_domain(domain)])
     return cast(DomainMaker, module.make)(Path(cache_dir), options or {})
+
+
+def parse_options(text: str) -> dict[str, str | int | float | bool]:
+    """The options of a command line. Raises InputError when they are not a JSON object of plain values."""
+    try:
+        options = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"--options: not JSON ({error}); give an object") from None
+    if not isinstance(options, dict):
+        raise InputError("--options: not a JSON object; give one, such as {}")
+    for name, value in options.items():
+        if not isinstance(value, str | int | float | bool):
+            raise InputError(f"--options: {name!r} is not a text, number or truth value; give one")
+    return options
 
 
 def check_options(domain: str, options: Options, known: tuple[str, ...] = ()) -> None:
