@@ -75,13 +75,23 @@ def item_number(domain: str, identity: str) -> int:
 
 
 def goal_of(domain: str, initial_observation: str) -> str:
-    """The goal sentence of an initial observation, or "" where it states none."""
+    """The goal of an initial observation, or "" where it states none; ScienceWorld's whole description."""
+    if domain == "scienceworld":
+        description, look = split_description(initial_observation)
+        return description if look and _TASK_GOAL.search(description) else ""
     if domain == "textworld":
         opening = initial_observation.partition("-= ")[0]
         return opening.rpartition("$$")[2].strip()
     pattern = _WEBSHOP_GOAL if domain == "webshop" else _TASK_GOAL
     found = pattern.search(initial_observation)
     return found.group(1).strip() if found else ""
+
+
+def split_description(initial_observation: str) -> tuple[str, str]:
+    """ScienceWorld's first observation: the description (a line, behind its title line if any), the first look."""
+    lines = initial_observation.split("\n")
+    n = 2 if lines[0].startswith("Task Description:") else 1
+    return "\n".join(lines[:n]), "\n".join(lines[n:])
 
 
 def task_type_of(domain: str, goal: str) -> str:

@@ -19,6 +19,8 @@ from wmlab.domains.conventions import SEARCH_BAR, with_page_actions, with_reset_
 from wmlab.errors import EnvironmentFailure
 
 Dialect = Literal["word2world", "upstream"]
+GAMES_FOLDER = "data/textworld/games"
+"""Relative to the TextWorld server; the one that upstream's client names."""
 DIALECTS: tuple[Dialect, ...] = ("word2world", "upstream")
 
 
@@ -121,8 +123,7 @@ class _ById:
 class TextWorldProtocol(_ById):
     """Word2World's TextWorld server. Its ``reward`` is the score so far; won = all points."""
 
-    # The games' folder is relative to the server and the one that upstream's client names.
-    creation: Mapping[str, Any] = {"games_dir": "data/textworld/games", "max_steps": 50}
+    creation: Mapping[str, Any] = {"games_dir": GAMES_FOLDER, "max_steps": 50}
 
     def reset(self, server: Server, identity: int, number: int) -> First:
         """Start game ``number``; the list of actions goes behind the text."""

@@ -11,9 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wmlab.domains.agentgym.protocols import Dialect
+from wmlab.domains.agentgym.protocols import GAMES_FOLDER, Dialect
 from wmlab.domains.agentgym.sessions import Full, Refused, Session, Sessions
-from wmlab.domains.conventions import SEARCH_BAR, split_page_actions, split_reset_actions
+from wmlab.domains.conventions import (
+    SEARCH_BAR,
+    split_description,
+    split_page_actions,
+    split_reset_actions,
+)
 from wmlab.errors import EnvironmentFailure, InputError
 
 MAX_NUMBER = 10**9
@@ -151,8 +156,8 @@ class TextWorldRoutes(Routes):
     greeting = "This is environment TextWorld."
 
     def reset(self, values: Values) -> Any:
-        """Start a game by number; a path to a game file is refused."""
-        if values.get("game_path") is not None:
+        """Start a game by number; a path is refused, but for the folder that upstream's replay script names."""
+        if values.get("game_path") not in (None, GAMES_FOLDER):
             raise Refused("game_path is not accepted; give data_idx")
         return super().reset(values)
 
@@ -218,11 +223,7 @@ class ScienceWorldRoutes(Routes):
         self.table["GET", "/task_description"] = lambda values: self._description(self.session(values))[0]
 
     def _description(self, session: Session) -> tuple[str, str]:
-        """The task description and the first look: the description is one line, behind its own title line."""
-        shown = session.first.text if session.first is not None else ""
-        lines = shown.split("\n")
-        n = 2 if lines[0].startswith("Task Description:") and len(lines) > 2 else 1
-        return "\n".join(lines[:n]), "\n".join(lines[n:])
+        return split_description(session.first.text if session.first is not None else "")
 
     def observation(self, session: Session) -> str:
         """The first look, or what was shown last."""
