@@ -62,9 +62,8 @@ class ToyEnvironment:
         if self.name == "alfworld":
             text = with_reset_actions("alfworld", f"You see a button 1.\n{said}", self.actions)
             return Task(task_id, self.name, goal, text)
-        return Task(
-            task_id, self.name, goal, f"Task Description:\n{said}\nThis room is called the hall.\n\ta button"
-        )
+        goal = f"Task Description:\n{said}"
+        return Task(task_id, self.name, goal, f"{goal}\nThis room is called the hall.\n\ta button")
 
     def clicks(self, bar: bool) -> list[str]:
         return (
