@@ -511,11 +511,9 @@ def test_a_failing_or_dying_worker_fails_its_episode_only() -> None:
         time.sleep(0.3)
         assert "at work" in ask(server.url, "/step", {"id": 0, "action": "press"})[1]["error"]
         assert two.step("wait").observation.startswith("Pressed 1")
-        workers = psutil.Process().children(recursive=True)
-        for worker in workers:  # the hanging one must not hold the shutdown
-            if "spawn_main" in " ".join(worker.cmdline()):
-                worker.kill()
         two.close()
+        started = time.monotonic()
+    assert time.monotonic() - started < 20  # the hanging worker does not hold the shutdown
 
 
 def test_the_command_serves_and_stops_without_leaving_processes() -> None:

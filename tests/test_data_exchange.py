@@ -476,3 +476,9 @@ def test_released_episodes_to_jsonl_and_back(tmp_path: Path, mode: str) -> None:
     metrics = json.loads((there / "_metrics.json").read_text())
     assert metrics["accuracy"] == (0.5 if mode == "w2r" else 50.0)
     assert (there / "_metrics.json.meta.json").exists()
+
+
+def test_word2worlds_split_names_are_one_task(tmp_path: Path) -> None:
+    released(tmp_path, "real", "alfworld_valid_unseen_2807", True)
+    (episode,) = ep.read_upstream(tmp_path, "real")
+    assert episode.item_id == "alfworld_2807" and episode.success

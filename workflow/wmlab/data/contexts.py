@@ -17,7 +17,14 @@ from typing import Any
 from wmlab.data.corpora import read_array
 from wmlab.data.decompose import compose_system, split_system
 from wmlab.domains.base import Task
-from wmlab.domains.conventions import UPSTREAM_NAMES, acknowledgement_of, goal_of, item_id, item_number
+from wmlab.domains.conventions import (
+    UPSTREAM_NAMES,
+    acknowledgement_of,
+    canonical_item_id,
+    goal_of,
+    item_id,
+    item_number,
+)
 from wmlab.errors import InputError
 from wmlab.io.atomic import write_text
 
@@ -106,7 +113,7 @@ def _read_agent(path: Path, domain: str) -> Contexts:
     for row, element in enumerate(read_array(path)):
         prompt, reply, shown = _contents(element, ("user", "assistant", "user"), path, row)
         number = _number(element.get("data_idx"), path, row)
-        if element.get("item_id") != item_id(domain, number):
+        if canonical_item_id(str(element.get("item_id"))) != item_id(domain, number):
             problem = f"item_id is {json.dumps(element.get('item_id'))[:60]}, not {item_id(domain, number)}"
             raise InputError.at(path, problem, "give the domain of the file", row)
         told.add((prompt, reply))
@@ -156,7 +163,7 @@ def read_task_ids(source: str | Path, domain: str) -> list[str]:
     id, or the row in ``alfworld_train``. Raises InputError for a repeated id or another domain's.
     """
     path = Path(source)
-    if path.is_file() and path.read_bytes()[:64].lstrip().startswith(b"{"):
+    if path.is_file() and _is_object(path):
         from wmlab.domains.panels import read_panel
 
         return [task.task_id for task in read_panel(path)]
@@ -165,11 +172,9 @@ def read_task_ids(source: str | Path, domain: str) -> list[str]:
     ids: dict[str, None] = {}
     for row, element in enumerate(read_array(path)):
         identity = element.get("item_id") if isinstance(element, dict) else None
-        name, _, digits = identity.rpartition("_") if isinstance(identity, str) else ("", "", "")
-        fits = (
-            name.split("_")[0] in (domain, UPSTREAM_NAMES[domain]) and digits.isascii() and digits.isdigit()
-        )
-        if not fits or len(digits) > 9:
+        name, _, digits = canonical_item_id(str(identity)).rpartition("_")
+        numbered = digits.isascii() and digits.isdigit() and len(digits) < 10
+        if not numbered or name not in (domain, UPSTREAM_NAMES[domain]):
             raise InputError.at(
                 path, f"item_id is {json.dumps(identity)[:60]}", f"give ids like {item_id(domain, 17)}", row
             )
@@ -180,6 +185,11 @@ def read_task_ids(source: str | Path, domain: str) -> list[str]:
     if not ids:
         raise InputError.at(path, "no tasks", "give a list with tasks")
     return list(ids)
+
+
+def _is_object(path: Path) -> bool:
+    with path.open("rb") as handle:
+        return handle.read(64).lstrip().startswith(b"{")
 
 
 def write_task_list(path: str | Path, task_ids: Sequence[str]) -> None:

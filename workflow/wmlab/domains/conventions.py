@@ -34,6 +34,7 @@ SEARCH_BAR = "search[<your query>]"
 
 _SEPARATORS = {"textworld": ", ", "alfworld": ","}
 _ITEM = re.compile(r"(?P<name>[a-z]+)_(?P<number>0|[1-9][0-9]{0,8})")
+_SPLIT_ITEM = re.compile(r"\Aalfworld_valid_(?:seen|unseen)_(\d+)\Z")
 _WEBSHOP_GOAL = re.compile(r"Instruction: \[SEP\] (.*?)(?: \[SEP\]|\n|$)")
 _TASK_GOAL = re.compile(r"Your task is to:? ?([^\n]*)")
 _ALFWORLD_TYPES = (
@@ -72,6 +73,11 @@ def item_number(domain: str, identity: str) -> int:
         shown = identity[:60].encode("unicode_escape").decode()
         raise InputError(f"task id '{shown}': not one of {domain}; give an id like {item_id(domain, 17)}")
     return int(found["number"])
+
+
+def canonical_item_id(identity: str) -> str:
+    """One name for what Word2World also files under its evaluation splits: ``alfworld_valid_seen_2620``."""
+    return _SPLIT_ITEM.sub(r"alfworld_\1", identity)
 
 
 def goal_of(domain: str, initial_observation: str) -> str:

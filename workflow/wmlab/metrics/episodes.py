@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wmlab.domains.conventions import acknowledgement_of
+from wmlab.domains.conventions import acknowledgement_of, canonical_item_id
 from wmlab.errors import InputError
 from wmlab.io.atomic import write_json
 from wmlab.io.jsonl import read_jsonl, write_jsonl
@@ -212,7 +212,7 @@ def _read_upstream_file(path: Path, mode: str, step_cap: int) -> Episode:
     success = _binary(path, data, "success", default=False if failure else None)
     capped = not success and len(actions) >= step_cap
     row = {
-        "item_id": item_id,
+        "item_id": canonical_item_id(item_id),
         "mode": mode,
         "agent_id": ours.get("agent_id", ""),
         "model_id": ours.get("model_id"),

@@ -18,6 +18,8 @@ from wmlab.domains.conventions import item_id, item_number
 from wmlab.domains.workers import WorkerPool
 from wmlab.errors import EnvironmentFailure, InputError
 
+SHUT_WAIT_S = 2.0
+
 
 class Refused(Exception):
     """A request that cannot be served: unknown id, no room, step before reset. Its text goes to the client."""
@@ -243,8 +245,10 @@ class Sessions:
             self._closed = True
             self._sessions.clear()
         for lock, pool in zip(self._locks, self._pools, strict=True):
-            with lock:
-                pool.close()
+            waited = lock.acquire(timeout=SHUT_WAIT_S)  # a worker that hangs is stopped without its lock
+            pool.close()
+            if waited:
+                lock.release()
 
     def _work(self, identity: int, work: Callable[[Session, WorkerPool], None]) -> Session:
         session = self.read(identity)
