@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from toy_domains import ToyDomain
 from typer.testing import CliRunner
 from wmlab.cli.data import app
 from wmlab.cli.eval import app as eval_app
+from wmlab.config.recipes import CollectRecipe
+from wmlab.data.collect import collect
 from wmlab.data.contexts import read_contexts, read_task_ids
 from wmlab.data.corpora import ImportReport, export_corpus, import_corpus
 from wmlab.data.decompose import action_type, compose_system, split_system, transitions
@@ -482,3 +485,13 @@ def test_word2worlds_split_names_are_one_task(tmp_path: Path) -> None:
     released(tmp_path, "real", "alfworld_valid_unseen_2807", True)
     (episode,) = ep.read_upstream(tmp_path, "real")
     assert episode.item_id == "alfworld_2807" and episode.success
+
+
+def test_collected_transitions_list_what_was_possible_before_their_action() -> None:
+    domain = ToyDomain("webshop")
+    environment = domain.open()
+    recipe = CollectRecipe(noise=[1.0], trajectories_per_game=1, demonstrations_per_game=0, step_cap=12)
+    task = environment.load("webshop_5")
+    first, second, *_ = transitions(collect(domain, [task], "train", recipe, 1, 0), "rows")
+    assert first["admissible"] == environment.clicks(True)
+    assert second["admissible"] == environment.clicks(False)
