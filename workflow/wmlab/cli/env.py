@@ -12,14 +12,15 @@ import typer
 if TYPE_CHECKING:
     from wmlab.domains.base import Domain as DomainBackend
 
-app = typer.Typer(help="Real environments: frozen task panels, play, check.", no_args_is_help=True)
+app = typer.Typer(help="Real environments: frozen task panels, play, check, serve.", no_args_is_help=True)
 
 Domain = Annotated[str, typer.Option("--domain", help="Domain, e.g. textworld.")]
 Cache = Annotated[Path, typer.Option("--cache", help="Folder of generated games, shared by all studies.")]
 Options = Annotated[
     str,
     typer.Option(
-        "--options", help="JSON object of the domain's settings, e.g. the folder of official files."
+        "--options",
+        help='JSON object of the domain\'s settings: official files, or an AgentGym "server" URL.',
     ),
 ]
 CACHE = Path("results/cache")
@@ -27,16 +28,9 @@ FIRST_SEED = {"test": 1, "train": 201, "validation": 2001}
 
 
 def _domain(name: str, cache: Path, options: str) -> DomainBackend:
-    from wmlab.domains.registry import make_domain
-    from wmlab.errors import InputError
+    from wmlab.domains.registry import make_domain, parse_options
 
-    try:
-        settings = json.loads(options)
-    except ValueError as error:
-        raise InputError(f"--options: not JSON ({error}); give an object") from None
-    if not isinstance(settings, dict):
-        raise InputError("--options: not a JSON object")
-    return make_domain(name, cache, settings)
+    return make_domain(name, cache, parse_options(options))
 
 
 @app.command()
@@ -147,3 +141,27 @@ def check(
     )
     if result["gold_success"] < 1 or result["real_floor"] < 1:
         raise EnvironmentFailure(f"{domain}: the backend is broken: {result['problems'][:3]}")
+
+
+@app.command()
+def serve(
+    domain: Domain,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 chooses a free one.")] = 8000,
+    protocol: Annotated[str, typer.Option("--protocol", help="agentgym.")] = "agentgym",
+    dialect: Annotated[
+        str, typer.Option("--dialect", help="word2world (the papers' fork) or upstream.")
+    ] = "word2world",
+    host: Annotated[str, typer.Option("--host", help="Address; nobody is asked who they are.")] = "127.0.0.1",
+    environments: Annotated[int, typer.Option("--environments", min=1, help="Most open at a time.")] = 64,
+    idle: Annotated[float, typer.Option("--idle", min=0.1, help="Seconds unused until one is freed.")] = 600,
+    options: Options = "{}",
+    cache: Cache = CACHE,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Environment processes.")] = 2,
+) -> None:
+    """Serve the domain's environments over HTTP until interrupted.
+
+    Example: wmlab env serve --domain textworld --protocol agentgym --port 8000
+    """
+    from wmlab.domains.agentgym.serving import serve as run
+
+    run(_domain(domain, cache, options), protocol, dialect, host, port, environments, idle, workers)

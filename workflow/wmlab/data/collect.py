@@ -89,7 +89,7 @@ def _play(
                 "observation": step.observation,
                 "reward": step.reward,
                 "done": step.done,
-                "admissible": list(admissible),
+                "admissible": None if step.admissible is None else list(step.admissible),
             }
         )
         score += step.reward

@@ -7,6 +7,7 @@ names its domain's modules itself (rules/common.smk), so that an edit of one dom
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 from typing import cast
 
@@ -24,9 +25,31 @@ def check_domain(domain: str) -> str:
 
 
 def make_domain(domain: str, cache_dir: str | Path, options: Options | None = None) -> Domain:
-    """The domain with its settings. Raises InputError for an unknown domain or option."""
-    module = importlib.import_module(f"wmlab.domains.{check_domain(domain)}.domain")
-    return cast(DomainMaker, module.make)(Path(cache_dir), options or {})
+    """The domain with its settings. Raises InputError for an unknown domain or option.
+
+    With the option ``server`` its environments live on that AgentGym server.
+    """
+    check_domain(domain)
+    options = options or {}
+    if "server" in options:
+        module = importlib.import_module(".".join(("wmlab.domains", "agentgym", "domain")))
+        return cast(Domain, module.make(domain, Path(cache_dir), options))
+    module = importlib.import_module(f"wmlab.domains.{domain}.domain")
+    return cast(DomainMaker, module.make)(Path(cache_dir), options)
+
+
+def parse_options(text: str) -> dict[str, str | int | float | bool]:
+    """The options of a command line. Raises InputError when they are not a JSON object of plain values."""
+    try:
+        options = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"--options: not JSON ({error}); give an object") from None
+    if not isinstance(options, dict):
+        raise InputError("--options: not a JSON object; give one, such as {}")
+    for name, value in options.items():
+        if not isinstance(value, str | int | float | bool):
+            raise InputError(f"--options: {name!r} is not a text, number or truth value; give one")
+    return options
 
 
 def check_options(domain: str, options: Options, known: tuple[str, ...] = ()) -> None:
