@@ -141,7 +141,7 @@ def test_textworld_over_http_equals_textworld_here() -> None:
     """The real engine behind a real socket: texts, rewards, hashes, stray actions, worker processes."""
     here = make_domain("textworld", CACHE)
     with serving(here) as server:
-        there = remote("textworld", server.url)
+        there = remote("textworld", server.url, timeout=120)  # a worker imports the engine first
         (task,) = build_panel(there, ["textworld_1"], 1)
         environment = here.open(every_step=True, expert=True)
         own = environment.load("textworld_1")

@@ -490,7 +490,7 @@ def test_word2worlds_split_names_are_one_task(tmp_path: Path) -> None:
 def test_collected_transitions_list_what_was_possible_before_their_action() -> None:
     domain = ToyDomain("webshop")
     environment = domain.open()
-    recipe = CollectRecipe(noise=[1.0], trajectories_per_game=1, demonstrations_per_game=0, step_cap=12)
+    recipe = CollectRecipe(noise=[1.0], trajectories_per_task=1, demonstrations_per_task=0, step_cap=12)
     task = environment.load("webshop_5")
     first, second, *_ = transitions(collect(domain, [task], "train", recipe, 1, 0), "rows")
     assert first["admissible"] == environment.clicks(True)

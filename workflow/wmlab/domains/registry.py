@@ -29,12 +29,11 @@ def make_domain(domain: str, cache_dir: str | Path, options: Options | None = No
 
     With the option ``server`` its environments live on that AgentGym server.
     """
-    check_domain(domain)
     options = options or {}
     if "server" in options:
         module = importlib.import_module(".".join(("wmlab.domains", "agentgym", "domain")))
         return cast(Domain, module.make(domain, Path(cache_dir), options))
-    module = importlib.import_module(f"wmlab.domains.{domain}.domain")
+    module = importlib.import_module(f"wmlab.domains.{check_domain(domain)}.domain")
     return cast(DomainMaker, module.make)(Path(cache_dir), options)
 
 
