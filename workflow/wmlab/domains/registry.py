@@ -11,6 +11,7 @@ from wmlab.errors import InputError
 
 _MODULES = {
     "textworld": "wmlab.domains.textworld.domain",
+    "webshop": "wmlab.domains.webshop.domain",
 }
 DOMAINS = tuple(_MODULES)
 
