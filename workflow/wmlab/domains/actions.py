@@ -13,5 +13,7 @@ def normalise_action(text: str) -> str:
     Model output is data: line breaks would otherwise become several commands of a parser game.
     """
     head = text[: 4 * MAX_ACTION_CHARACTERS]
+    if head.isascii() and head.isprintable():
+        return " ".join(head.split())[:MAX_ACTION_CHARACTERS].rstrip()
     printable = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in head)
     return " ".join(printable.split())[:MAX_ACTION_CHARACTERS].rstrip()

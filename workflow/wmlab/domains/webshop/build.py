@@ -85,7 +85,9 @@ def build(folder: Path, sources: Sources, *, human_goals: bool, seed: int) -> Re
         _draw_goals(database, report, rng, human_goals)
         if report.goals == 0:
             raise InputError.at(
-                sources.products, "no product has an instruction", "give the file of attributes that belongs to it"
+                sources.products,
+                "no product has an instruction",
+                "give the file of attributes that belongs to it",
             )
         np.save(folder / "order.npy", np.frombuffer(order(report.goals, seed), np.uint32))
         index.finish(database)
@@ -198,9 +200,7 @@ def _entry_of(database: sqlite3.Connection, table: str, asin: str) -> list[Any] 
     return None if row is None else json.loads(row[0])
 
 
-def _draw_goals(
-    database: sqlite3.Connection, report: Report, rng: random.Random, human_goals: bool
-) -> None:
+def _draw_goals(database: sqlite3.Connection, report: Report, rng: random.Random, human_goals: bool) -> None:
     """Second pass: price bounds in catalogue order, and where each product's run of goals starts."""
     query = "SELECT position, price, record, entry FROM products WHERE entry IS NOT NULL ORDER BY position"
     for position, price, record, entry in database.execute(query):
@@ -231,5 +231,3 @@ def _stream(path: Path, read: Callable[[BinaryIO], Iterator[Any]]) -> Iterator[A
         raise InputError.at(path, f"not JSON ({what})", "give the official file, whole", count + 1) from None
     except OSError as error:
         raise InputError.at(path, f"cannot be read ({error.strerror})", "check the path") from None
-
-

@@ -65,10 +65,21 @@ class Product:
 
 def from_record(record: str) -> Product:
     """Inverse of :meth:`Product.record`."""
-    asin, title, category, query, path, pricing, options, description, bullets, attributes = json.loads(record)
+    asin, title, category, query, path, pricing, options, description, bullets, attributes = json.loads(
+        record
+    )
     groups = tuple((name, tuple(values)) for name, values in options)
     return Product(
-        asin, title, category, query, path, tuple(pricing), groups, description, tuple(bullets), tuple(attributes)
+        asin,
+        title,
+        category,
+        query,
+        path,
+        tuple(pricing),
+        groups,
+        description,
+        tuple(bullets),
+        tuple(attributes),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,7 +20,14 @@ from wmlab.errors import InputError
 
 SPLITS = {"test": (0, 500), "validation": (500, 1500), "train": (1500, None)}
 HELD_OUT = 1000
-_NONSENSE = ("click[add to cart]", "click[price]", "click[checkout]", "think[what next]", "buy now", "click[size]")
+_NONSENSE = (
+    "click[add to cart]",
+    "click[price]",
+    "click[checkout]",
+    "think[what next]",
+    "buy now",
+    "click[size]",
+)
 
 
 @dataclass(frozen=True)
@@ -28,14 +35,16 @@ class WebShopDomain:
     """The web shop. Goals 0 to 499 are for testing, 500 to 1,499 for validation, the rest for training."""
 
     cache_dir: Path
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
     name: str = DOMAIN
 
     def task_ids(self, split: str, first: int, n: int) -> list[str]:
         """``n`` ids from position ``first`` (1-based) of a split. Raises InputError when it has fewer."""
         indices = self._split(split)
         if first < 1 or first + n - 1 > len(indices):
-            raise InputError(f"webshop: split {split} has {len(indices)} tasks; asked for {first} to {first + n - 1}")
+            raise InputError(
+                f"webshop: split {split} has {len(indices)} tasks; asked for {first} to {first + n - 1}"
+            )
         return [f"{DOMAIN}_{index}" for index in indices[first - 1 : first - 1 + n]]
 
     def _split(self, split: str) -> Sequence[int]:
@@ -48,7 +57,9 @@ class WebShopDomain:
         published = published_tasks(self.settings.tasks)
         if max(published) >= n_goals:
             raise InputError.at(
-                self.settings.tasks, f"asks for goal {max(published)} of {n_goals}", "give the list of this catalogue"
+                self.settings.tasks,
+                f"asks for goal {max(published)} of {n_goals}",
+                "give the list of this catalogue",
             )
         if split == "test":
             return published
@@ -63,7 +74,9 @@ class WebShopDomain:
     def stray(self, rng: np.random.Generator, admissible: Sequence[str], seen: Sequence[str]) -> str:
         """Other searches and products, turned pages, wrong options, tabs, rash purchases, refused clicks."""
         kind = rng.random()
-        clicks = [action for action in admissible if action.startswith("click[") and "[buy now]" not in action]
+        clicks = [
+            action for action in admissible if action.startswith("click[") and "[buy now]" not in action
+        ]
         if kind < 0.04 and "click[buy now]" in admissible:
             return "click[buy now]"
         if kind < 0.12:

@@ -77,10 +77,10 @@ class WebShopEnvironment:
     def step(self, action: str) -> Step:
         """Take one action. Raises EnvironmentFailure after the purchase."""
         session = self._session
-        if session is None or session.view.kind == "done":
+        if session is None or session.done:
             raise EnvironmentFailure("step after the end of the episode; call reset first")
         session.act(action)
-        if session.view.kind != "done":
+        if not session.done:
             return Step(self._text(0.0), 0.0, False, False, session.admissible)
         reward = self.shop.score(self._wanted, session.view.position, session.chosen).total
         success = reward == 1
@@ -90,7 +90,7 @@ class WebShopEnvironment:
     def _text(self, score: float) -> str:
         assert self._session is not None
         text = render(self._session.page(score))
-        return text if self._session.view.kind == "done" else with_actions(text, self._session.admissible)
+        return text if self._session.done else with_actions(text, self._session.admissible)
 
     def expert(self) -> list[str]:
         """Gold actions from the present page; [] after the purchase and for a goal that cannot be met."""

@@ -162,7 +162,9 @@ def _bullets(form: str, pre: Sequence[str], having: Sequence[str], aims: Sequenc
     return lines + [f"Suited for {item}" for item in aims]
 
 
-def _description(brand: str, form: str, pre: Sequence[str], having: Sequence[str], aims: Sequence[str]) -> str:
+def _description(
+    brand: str, form: str, pre: Sequence[str], having: Sequence[str], aims: Sequence[str]
+) -> str:
     return f"{brand} makes this {_phrase(form.lower(), pre, having, aims)}."
 
 

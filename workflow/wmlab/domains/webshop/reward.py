@@ -21,7 +21,7 @@ MODES = ("compat", "strict")
 THRESHOLD = 85
 PATH_SEPARATOR = "›"
 # Upstream's alphabetical list; the first one found inside a value stands for it.
-COLOURS = (
+_COLOUR_LIST = (
     "alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze brown burgundy camel "
     "camo caramel champagne charcoal cheetah chestnut chocolate christmas coffee cognac copper coral cranberry "
     "cream crystal dark denim eggplant elephant espresso fuchsia gold granite grape graphite grass gray green grey "
@@ -29,7 +29,8 @@ COLOURS = (
     "mint mocha multicolor mushroom mustard natural navy nude olive orange peach pewter pink plum purple rainbow "
     "red rose royal rust sand sapphire seashell silver skull slate steel stone stonewash sunflower tan taupe teal "
     "tiger turquoise violet walnut wheat white wine yellow"
-).split()
+)
+COLOURS = tuple(_COLOUR_LIST.split())
 
 
 class Score(NamedTuple):

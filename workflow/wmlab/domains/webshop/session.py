@@ -22,7 +22,6 @@ from wmlab.domains.webshop.pages import (
     SEARCH_BAR,
     DonePage,
     ItemPage,
-    Listing,
     Page,
     ResultsPage,
     StartPage,
@@ -49,28 +48,30 @@ class View:
 
 @dataclass
 class Session:
-    """Mutable state of an episode; ``clicks`` maps each clickable text of the page to its effect, in page order."""
+    """Mutable state of an episode.
+
+    ``clicks`` maps each clickable text of the page to its effect, in page order; ``admissible`` are the
+    actions as the page's block lists them.
+    """
 
     shop: Shop
     instruction: str
     view: View = View()
     chosen: dict[str, str] = field(default_factory=dict)
-    clicks: dict[str, Effect] = field(default_factory=dict)
+    clicks: dict[str, Effect] = field(init=False)
+    admissible: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.clicks = self._clickables()
+        self._show(self.view)
+
+    @property
+    def done(self) -> bool:
+        """Whether something was bought."""
+        return self.view.kind == "done"
 
     def copy(self) -> Session:
         """An independent session at the same point."""
         return Session(self.shop, self.instruction, self.view, dict(self.chosen))
-
-    @property
-    def admissible(self) -> tuple[str, ...]:
-        """The actions that the page offers, as its block lists them."""
-        if self.view.kind == "done":
-            return ()
-        bar = (SEARCH_BAR,) if self.view.kind == "start" else ()
-        return (*bar, *(f"click[{text}]" for text in self.clicks))
 
     def act(self, action: str) -> bool:
         """Take one action; False when the page does not offer it."""
@@ -122,6 +123,8 @@ class Session:
     def _show(self, view: View) -> None:
         self.view = view
         self.clicks = self._clickables()
+        bar = (SEARCH_BAR,) if view.kind == "start" else ()
+        self.admissible = (*bar, *[f"click[{text}]" for text in self.clicks])
 
     def _clickables(self) -> dict[str, Effect]:
         """In page order; a text that appears twice keeps its place and takes the later effect, as upstream."""
@@ -158,7 +161,7 @@ class Session:
             return StartPage(self.instruction)
         if view.kind == "results":
             total = len(shop.hits(view.query))
-            listings = tuple(_listing(shop.product(position)) for position in self.shown())
+            listings = tuple([shop.listing(position) for position in self.shown()])
             return ResultsPage(self.instruction, view.page, total, view.page > 1, listings)
         product = shop.product(view.position)
         if view.kind == "done":
@@ -172,10 +175,6 @@ class Session:
 def _key(text: str) -> str:
     """A clickable text as it arrives in an action: one line, possibly cut."""
     return normalise_action(f"click[{text}]")[6:].removesuffix("]").lower()
-
-
-def _listing(product: Product) -> Listing:
-    return Listing(product.asin, product.title, product.price_text)
 
 
 def _texts(product: Product, tab: str) -> tuple[str, ...]:

@@ -62,7 +62,9 @@ def read_settings(options: Options) -> Settings:
         raise InputError("domain webshop: options attributes, human and limit need products")
     if settings.products and not (settings.human if settings.goals == "human" else settings.attributes):
         needed = "human" if settings.goals == "human" else "attributes"
-        raise InputError(f"domain webshop: option products with {settings.goals} goals needs the file {needed!r}")
+        raise InputError(
+            f"domain webshop: option products with {settings.goals} goals needs the file {needed!r}"
+        )
     if not 1 <= settings.size <= MOST or settings.limit < 0 or not 0 <= settings.seed < 2**32:
         raise InputError(f"domain webshop: size must be 1 to {MOST}, limit 0 or more, seed 0 to {2**32 - 1}")
     return settings

@@ -24,6 +24,7 @@ from wmlab.domains.webshop.catalogue import HumanInstruction, Product, from_reco
 from wmlab.domains.webshop.generator import ATTRIBUTES, HUMAN, PRODUCTS, write_catalogue
 from wmlab.domains.webshop.goals import Goal, human_goal, synthetic_goal
 from wmlab.domains.webshop.nouns import tagger
+from wmlab.domains.webshop.pages import Listing
 from wmlab.domains.webshop.reward import Score, score
 from wmlab.domains.webshop.search import HITS, Searcher
 from wmlab.domains.webshop.settings import Settings
@@ -53,8 +54,8 @@ def ensure_shop(cache_dir: str | Path, settings: Settings) -> Path:
 
 def _sources(work: Path, settings: Settings) -> Sources:
     if settings.products:
-        paths = [Path(path) if path else None for path in (settings.attributes, settings.human)]
-        return Sources(Path(settings.products), *paths, settings.limit)
+        attributes, human = (Path(path) if path else None for path in (settings.attributes, settings.human))
+        return Sources(Path(settings.products), attributes, human, settings.limit)
     folder = work / "catalogue"
     write_catalogue(folder, settings.size)
     return Sources(folder / PRODUCTS, folder / ATTRIBUTES, folder / HUMAN)
@@ -80,11 +81,16 @@ class Shop:
         (self.n_products,) = self._database.execute("SELECT COUNT(*) FROM products").fetchone()
         self.n_goals = len(self._order)
         self.product = lru_cache(maxsize=20_000)(self._product)
+        self.listing = lru_cache(maxsize=20_000)(self._listing)
         self.goal = lru_cache(maxsize=20_000)(self._goal)
 
     def _product(self, position: int) -> Product:
         row = self._database.execute("SELECT record FROM products WHERE position = ?", (position,)).fetchone()
         return from_record(row[0])
+
+    def _listing(self, position: int) -> Listing:
+        product = self.product(position)
+        return Listing(product.asin, product.title, product.price_text)
 
     def position(self, asin: str) -> int:
         """Where a product stands in the catalogue. Raises KeyError for an unknown id."""
