@@ -11,46 +11,11 @@ import re
 from functools import cache, lru_cache
 from typing import Any
 
-STOP_WORDS = frozenset(
-    (
-        *(
-            "a",
-            "an",
-            "and",
-            "are",
-            "as",
-            "at",
-            "be",
-            "but",
-            "by",
-            "for",
-            "if",
-            "in",
-            "into",
-            "is",
-            "it",
-            "no",
-            "not",
-        ),
-        *(
-            "of",
-            "on",
-            "or",
-            "such",
-            "that",
-            "the",
-            "their",
-            "then",
-            "there",
-            "these",
-            "they",
-            "this",
-            "to",
-            "was",
-        ),
-        *("will", "with"),
-    )
+_STOP_LIST = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there "
+    "these they this to was will with "
 )
+STOP_WORDS = frozenset(_STOP_LIST.split())
 _LETTER = r"[^\W\d_]"
 _WORD = re.compile(
     rf"\w+(?:(?:(?<={_LETTER})[.:·'’](?={_LETTER})|(?<=\d)[.,;'’](?=\d))\w+)*"  # UAX 29, rules WB6 to WB12

@@ -73,6 +73,8 @@ def build(folder: Path, sources: Sources, *, human_goals: bool, seed: int) -> Re
         database.execute("PRAGMA synchronous = OFF")
         database.execute("ATTACH ? AS scratch", (str(scratch),))
         database.execute("PRAGMA scratch.journal_mode = OFF")
+        for name in ("main", "scratch"):
+            database.execute(f"PRAGMA {name}.cache_size = -65536")  # kilobytes
         database.execute("BEGIN")
         database.execute("CREATE TABLE scratch.entries (asin TEXT PRIMARY KEY, entry TEXT) WITHOUT ROWID")
         database.execute("CREATE TABLE scratch.human (asin TEXT PRIMARY KEY, entry TEXT) WITHOUT ROWID")
@@ -160,6 +162,9 @@ def _load_products(
         report.rows = number
         try:
             product = read_product(row)
+            entry = _entry_of(database, "entries", product.asin)
+            if entry is not None:
+                product = replace(product, attributes=tuple(entry[0]))
             record = product.record()
             record.encode()
         except (RejectedRow, UnicodeEncodeError) as error:
@@ -169,10 +174,6 @@ def _load_products(
         if database.execute("SELECT 1 FROM products WHERE asin = ?", (product.asin,)).fetchone():
             report.drop(sources.products.name, f"row {number}", "asin is repeated")
             continue
-        entry = _entry_of(database, "entries", product.asin)
-        if entry is not None:
-            product = replace(product, attributes=tuple(entry[0]))
-            record = product.record()
         wanted: list[Any] | None
         if human_goals:
             wanted = _entry_of(database, "human", product.asin)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from wmlab.domains.webshop.pages import SEPARATOR
@@ -21,6 +21,7 @@ NO_PRICE = 100.0
 MAX_ID = 10
 MAX_TEXT = 200_000
 MAX_BOUND = 1_000_000.0
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ID = re.compile(r"[0-9A-Za-z]+")
 _AMOUNT = re.compile(r"[^0-9.]")
 
@@ -60,7 +61,8 @@ class Product:
 
     def record(self) -> str:
         """The product as one line of JSON."""
-        return json.dumps(astuple(self), ensure_ascii=False, separators=(",", ":"))
+        facts = (self.asin, self.title, self.category, self.query, self.product_category, self.pricing)
+        return _ENCODER.encode((*facts, self.options, self.description, self.bullets, self.attributes))
 
 
 def from_record(record: str) -> Product:

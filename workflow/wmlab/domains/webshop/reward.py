@@ -30,6 +30,7 @@ _COLOUR_LIST = (
     "red rose royal rust sand sapphire seashell silver skull slate steel stone stonewash sunflower tan taupe teal "
     "tiger turquoise violet walnut wheat white wine yellow"
 )
+_LATIN_1 = dict.fromkeys(range(128, 256))
 COLOURS = tuple(_COLOUR_LIST.split())
 
 
@@ -44,10 +45,11 @@ class Score(NamedTuple):
 
 
 def similar(first: str, second: str) -> bool:
-    """thefuzz's token_set_ratio above 85 (rapidfuzz computes it; equality is tested)."""
+    """thefuzz's token_set_ratio above 85, which drops Latin-1 letters first (equality is tested)."""
     from rapidfuzz import fuzz, utils
 
-    return round(fuzz.token_set_ratio(first, second, processor=utils.default_process)) > THRESHOLD
+    sides = (utils.default_process(text.translate(_LATIN_1)) for text in (first, second))
+    return round(fuzz.token_set_ratio(*sides)) > THRESHOLD
 
 
 def normalise_colour(value: str) -> str:

@@ -15,6 +15,7 @@ import sqlite3
 import tempfile
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -43,9 +44,12 @@ def ensure_shop(cache_dir: str | Path, settings: Settings) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if target.exists():
             return target
+        for left in target.parent.glob(f".{target.name}.*/"):  # by a builder that was killed
+            shutil.rmtree(left, ignore_errors=True)
         work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
         try:
             build(work, _sources(work, settings), human_goals=settings.goals == "human", seed=settings.seed)
+            work.chmod(0o755)
             os.replace(work, target)
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -131,13 +135,13 @@ class Shop:
             rng = random.Random(f"{self.settings.seed}/{query}")
             return tuple(rng.randrange(self.n_products) for _ in range(HITS))
         if kind == "<a>":
-            where, value = "instr(record, ?) > 0", json.dumps(value, ensure_ascii=False)
-        else:
-            where = f"{'category' if kind == '<c>' else 'query'} = ?"
-        rows = self._database.execute(
-            f"SELECT position FROM products WHERE {where} ORDER BY position LIMIT ?", (value, HITS)
-        )
-        return tuple(position for (position,) in rows)
+            query = "SELECT position, record FROM products WHERE instr(record, ?) ORDER BY position"
+            rows = self._database.execute(query, (json.dumps(value, ensure_ascii=False),))
+            having = (position for position, record in rows if value in from_record(record).attributes)
+            return tuple(islice(having, HITS))
+        column = "category" if kind == "<c>" else "query"
+        query = f"SELECT position FROM products WHERE {column} = ? ORDER BY position LIMIT ?"
+        return tuple(position for (position,) in self._database.execute(query, (value, HITS)))
 
     def score(self, goal: Goal, position: int, chosen: Mapping[str, str]) -> Score:
         """The reward of buying the product at ``position`` with the chosen options."""
