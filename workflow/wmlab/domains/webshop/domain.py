@@ -77,15 +77,15 @@ class WebShopDomain:
         clicks = [
             action for action in admissible if action.startswith("click[") and "[buy now]" not in action
         ]
-        if kind < 0.04 and "click[buy now]" in admissible:
+        if kind < 0.10 and "click[buy now]" in admissible:
             return "click[buy now]"
-        if kind < 0.12:
+        if kind < 0.17:
             return _NONSENSE[int(rng.integers(len(_NONSENSE)))]
-        if kind < 0.18 and seen:
+        if kind < 0.23 and seen:
             return str(seen[int(rng.integers(len(seen)))])  # often no longer possible
-        if kind < 0.25 or SEARCH_BAR in admissible or not clicks:
+        if kind < 0.30 or SEARCH_BAR in admissible or not clicks:
             return f"search[{_some_query(rng)}]"
-        if kind < 0.45:
+        if kind < 0.50:
             products = [action for action in clicks if len(action) == 17]
             clicks = products or clicks
         return clicks[int(rng.integers(len(clicks)))]
