@@ -13,5 +13,7 @@ def normalise_action(text: str, limit: int = MAX_ACTION_CHARACTERS) -> str:
     Model output is data: line breaks would otherwise become several commands of a parser game.
     """
     head = text[: 4 * limit]
+    if head.isascii() and head.isprintable():
+        return " ".join(head.split())[:limit].rstrip()
     printable = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in head)
     return " ".join(printable.split())[:limit].rstrip()

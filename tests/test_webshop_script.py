@@ -1,0 +1,72 @@
+"""WebShop's text-only script, and the shop in worker processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from wmlab.agents.base import Turn
+from wmlab.agents.scripted import ScriptedAgent
+from wmlab.domains.base import Step
+from wmlab.domains.panels import load_task
+from wmlab.domains.registry import make_domain
+from wmlab.domains.webshop.script import candidates, instruction_of, queries
+from wmlab.domains.workers import WorkerPool
+from wmlab.errors import EnvironmentFailure
+
+ROOT = Path(__file__).resolve().parents[1]
+DOMAIN = make_domain("webshop", ROOT / "results" / "cache")
+
+
+def scripted(task_id: str, epsilon: float) -> list[Step]:
+    environment = DOMAIN.open()
+    agent = ScriptedAgent("webshop", epsilon=epsilon)
+    messages = [{"role": "system", "content": ""}]
+    messages.append({"role": "user", "content": environment.reset(environment.load(task_id)).text})
+    steps: list[Step] = []
+    while len(steps) < 50 and not (steps and steps[-1].done):
+        decision = agent.act([Turn("t", messages)])[0]
+        steps.append(environment.step(decision.action))
+        messages.append({"role": "assistant", "content": decision.output})
+        messages.append({"role": "user", "content": steps[-1].observation})
+        if epsilon == 0:
+            assert decision.action in candidates(
+                [m["content"] for m in messages[1:-2] if m["role"] == "user"]
+            )
+    return steps
+
+
+def test_the_script_reads_the_instruction_and_mostly_succeeds() -> None:
+    ids = DOMAIN.task_ids("test", 1, 40)
+    wins = {epsilon: sum(scripted(task_id, epsilon)[-1].success for task_id in ids) for epsilon in (0.0, 0.5)}
+    assert wins[0.0] >= 34 and wins[0.5] <= 26
+    assert [s.observation for s in scripted(ids[0], 0.4)] == [s.observation for s in scripted(ids[0], 0.4)]
+
+
+def test_queries_come_from_the_instruction() -> None:
+    text = (
+        "WebShop [SEP] Instruction: [SEP] Find me slip resistant, non slip men's loafers & slip-ons with rubber sole "
+        "with color: black, and size: 11, and price lower than 50.00 dollars [SEP] Search"
+    )
+    goal = instruction_of(text)
+    assert goal.options == (("color", "black"), ("size", "11")) and goal.price_upper == 50
+    assert queries(goal) == [
+        "slip resistant non slip men's loafers slip-ons rubber sole",
+        "slip resistant non slip men's loafers slip-ons rubber sole black 11",
+        "non slip men's loafers slip-ons",
+    ]
+    assert candidates(["anything", "no page"]) and candidates([text])[0].startswith("search[slip resistant")
+
+
+def test_a_killed_worker_loses_its_own_episodes_only() -> None:
+    tasks = [load_task(DOMAIN, f"webshop_{n}") for n in (1, 2)]
+    with WorkerPool(DOMAIN.open, 2) as pool:
+        assert [first.text for first in pool.reset(tasks)] == [t.initial_observation for t in tasks]  # type: ignore[union-attr]
+        victim: Any = pool._workers[1]
+        os.kill(victim.process.pid, signal.SIGKILL)
+        victim.process.join()
+        answers = pool.step({0: "search[lamp]", 1: "search[lamp]"})
+        assert isinstance(answers[0], Step) and isinstance(answers[1], EnvironmentFailure)
+        assert [type(x).__name__ for x in pool.reset(tasks)] == ["Observation", "Observation"]
