@@ -11,6 +11,7 @@ from wmlab.errors import InputError
 
 _MODULES = {
     "textworld": "wmlab.domains.textworld.domain",
+    "alfworld": "wmlab.domains.alfworld.domain",
 }
 DOMAINS = tuple(_MODULES)
 
