@@ -65,25 +65,10 @@ class AlfworldEnvironment:
             self._planner = Planner(self._game)
         assert self._game is not None
         self._world = self._game.start()
-        self._plan = self._stored_plan() if self.plans else None
+        self._plan = (self._world.copy().follow(self._record.plan) or None) if self.plans else None
         paragraphs = self._world.opening().split("\n\n")[1:]
         admissible = tuple(self._world.commands())
         return Observation("\n".join(paragraphs) + ADMISSIBLE_PREFIX + ",".join(admissible), admissible)
-
-    def _stored_plan(self) -> list[str] | None:
-        """The plan that came with the game, as commands; None when there is none or it no longer works."""
-        world, commands = self._present().copy(), []
-        for operator in self._record.plan if self._record is not None else ():
-            name, *values = operator.split()
-            action = world.game.grounder.actions[name]
-            for command, (_, found) in world.game.commands_of(action, world.facts).items():
-                if found == tuple(values):
-                    commands.append(command)
-                    world.game.grounder.apply(action, found, world.facts)
-                    break
-            else:
-                return None
-        return commands if commands and world.won() else None
 
     def expert(self) -> list[str]:
         """The plan's remaining commands from the present state; [] when none reaches the goal.

@@ -37,12 +37,13 @@ _COPIES = (1, 1, 1, 2, 2, 3)  # how many of a class
 
 @dataclass(frozen=True)
 class Draw:
-    """A drawn game before it is checked."""
+    """A drawn game before it is checked. ``core`` is its problem without the things the task does not name."""
 
     task_type: str
     scene: int
     task: str
     problem: str
+    core: str
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,15 @@ def draw_game(seed: int, draw: int, per_class: int) -> Draw | None:
     if stuff is None:
         return None
     words = {"obj": wanted, "recep": target, "toggle": lamp, "mrecep": ""}
-    task = rng.choice(library.gdict[task_type]["templates"]).format(**{k: w.lower() for k, w in words.items()})
+    task = rng.choice(library.gdict[task_type]["templates"]).format(
+        **{k: w.lower() for k, w in words.items()}
+    )
     # The wheel's goal text closes the parenthesis of (define ….
     goal_text = library.gdict[task_type]["pddl"].format(**words).replace("#", "-")
-    return Draw(task_type, scene, f"{task}.", _problem(rng, seed, room, stuff, goal_text))
+    start = _start(rng, room)
+    named = [entry for entry in stuff if entry[0] in (wanted, lamp)]
+    problems = (_problem(seed, room, start, entries, goal_text) for entries in (stuff, named))
+    return Draw(task_type, scene, f"{task}.", *problems)
 
 
 def _code(kind: str, *coordinates: float) -> str:
@@ -167,23 +173,26 @@ def _furnish(
         for kind in _LAMP_STANDS:
             stands = [name for name, (this, _) in room.furniture.items() if this == kind]
             if stands:
-                stuff.append((_LAMP, _code(_LAMP, *(rng.uniform(-4, 4) for _ in range(3))), rng.choice(stands)))
+                stuff.append(
+                    (_LAMP, _code(_LAMP, *(rng.uniform(-4, 4) for _ in range(3))), rng.choice(stands))
+                )
                 break
     return stuff if len({name for _, name, _ in stuff}) == len(stuff) else None
 
 
-def _problem(
-    rng: Random, seed: int, room: _Room, stuff: Sequence[tuple[str, str, str]], goal: str
-) -> str:
+def _start(rng: Random, room: _Room) -> str:
+    """A location without furniture."""
+    taken = {spot for _, spot in room.furniture.values()}
+    while True:
+        spot = _spell(f"loc|{rng.randint(-16, 16)}|{rng.randint(-16, 16)}|{rng.randrange(4)}|30")
+        if spot not in taken:
+            return spot
+
+
+def _problem(seed: int, room: _Room, start: str, stuff: Sequence[tuple[str, str, str]], goal: str) -> str:
     """The PDDL problem, with the predicates that alfworld's own problem files carry."""
     constants = wheel.data_module("constants")
     actions, fits = constants.VAL_ACTION_OBJECTS, constants.VAL_RECEPTACLE_OBJECTS
-    spots = {spot for _, spot in room.furniture.values()}
-    start = next(
-        spot
-        for spot in iter(lambda: _spell(f"loc|{rng.randint(-16, 16)}|{rng.randint(-16, 16)}|{rng.randrange(4)}|30"), "")
-        if spot not in spots
-    )
     stands = sorted({kind for kind, _ in room.furniture.values()})
     kinds = sorted({kind for kind, _, _ in stuff})
     objects = [
@@ -191,7 +200,7 @@ def _problem(
         *(f"{kind}Type - rtype" for kind in stands),
         *(f"{name} - object" for _, name, _ in stuff),
         *(f"{name} - receptacle" for name in room.furniture),
-        *(f"{spot} - location" for spot in sorted({*spots, start})),
+        *(f"{spot} - location" for spot in sorted({start, *(spot for _, spot in room.furniture.values())})),
     ]
     facts = [f"atLocation agent1 {start}"]
     for name, (kind, spot) in room.furniture.items():
@@ -201,7 +210,9 @@ def _problem(
     for kind, name, place in stuff:
         facts += [f"objectType {name} {kind}Type", f"inReceptacle {name} {place}"]
         facts.append(f"objectAtLocation {name} {room.furniture[place][1]}")
-        abilities = [a for a in ("Cleanable", "Heatable", "Coolable", "Toggleable", "Sliceable") if kind in actions[a]]
+        abilities = [
+            a for a in ("Cleanable", "Heatable", "Coolable", "Toggleable", "Sliceable") if kind in actions[a]
+        ]
         facts += [f"{ability.lower()} {name}" for ability in abilities]
         if kind != _LAMP:
             facts.append(f"pickupable {name}")

@@ -20,7 +20,9 @@ from wmlab.errors import InputError
 Names = Callable[[str], str]
 """From an object's id to the name that is shown, e.g. ``apple 1``."""
 
-_BLOCK = re.compile(r'(?:action (?P<action>\w+) \{(?P<body>.*?)\n\}|grammar :: """(?P<free>.*?)""";)', re.DOTALL)
+_BLOCK = re.compile(
+    r'(?:action (?P<action>\w+) \{(?P<body>.*?)\n\}|grammar :: """(?P<free>.*?)""";)', re.DOTALL
+)
 _FIELD = re.compile(r'(template|feedback) :: "(.*?)";')
 _INNER = re.compile(r'grammar :: """(.*?)""";', re.DOTALL)
 _TOKEN = re.compile(r"#[^#\n]+#|\[\{[^{}]*\}\]|\{[^{}]*\}|[^#\[{]+|[\[{#]")

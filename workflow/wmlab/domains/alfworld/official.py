@@ -64,7 +64,9 @@ class OfficialGames:
         for games in self._index().values():
             if number in games:
                 return _read_folder_game(Path(games[number]), task_id)
-        raise InputError.at(self.path, f"no game for task {task_id}", "use an id of the splits test, seen or unseen")
+        raise InputError.at(
+            self.path, f"no game for task {task_id}", "use an id of the splits test, seen or unseen"
+        )
 
     def _index(self) -> dict[str, dict[int, str]]:
         """Folder name of a split → item id → file of the game."""
@@ -143,6 +145,8 @@ def _read_row(path: Path, row: int, game: Any) -> tuple[str, int, Record]:
         raise InputError.at(path, f"a game lacks one of {', '.join(names)} as text", _FIX, row)
     number = item_ids().get(game["task_id"])
     if number is None or game["split"] not in FOLDERS.values():
-        raise InputError.at(path, f"{game['task_id'][:80]!r} is not an evaluation game of alfworld", _FIX, row)
+        raise InputError.at(
+            path, f"{game['task_id'][:80]!r} is not an evaluation game of alfworld", _FIX, row
+        )
     record = Record(f"{PREFIX}{number}", game["task_type"], game["task_text"], game["pddl_problem"])
     return game["split"], number, record

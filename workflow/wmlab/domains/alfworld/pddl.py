@@ -203,7 +203,9 @@ class Query:
     """A clause made ready for a problem: literals in an order that binds few candidates at a time."""
 
     literals: tuple[Literal, ...]
-    loose: tuple[tuple[str, tuple[str, ...]], ...]  # variables that no positive literal binds, with candidates
+    loose: tuple[
+        tuple[str, tuple[str, ...]], ...
+    ]  # variables that no positive literal binds, with candidates
     possible: bool
     index: Mapping[tuple[str, int], Mapping[str, list[Atom]]] = field(repr=False)
 

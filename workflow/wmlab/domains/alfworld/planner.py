@@ -80,7 +80,9 @@ class Planner:
         self.game = game
         self.goal = read_goal(game)
         facts = game.problem.facts
-        self.where = {receptacle: place for receptacle, place in sorted(facts.get("receptacleatlocation", NONE))}
+        self.where = {
+            receptacle: place for receptacle, place in sorted(facts.get("receptacleatlocation", NONE))
+        }
         self.openable = {atom[0] for atom in facts.get("openable", NONE)}
         self.kind = dict(facts.get("objecttype", NONE)) | dict(facts.get("receptacletype", NONE))
         self.fits = facts.get("cancontain", NONE)

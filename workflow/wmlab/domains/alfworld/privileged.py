@@ -32,7 +32,8 @@ def describe(game: Game) -> str:
         lines.append(door + where if door else where[0].upper() + where[1:])
     toggled = {atom[0] for atom in facts.get("istoggled", NONE)}
     switches = sorted(
-        f"{names[thing]} is {'on' if thing in toggled else 'off'}" for (thing,) in facts.get("toggleable", NONE)
+        f"{names[thing]} is {'on' if thing in toggled else 'off'}"
+        for (thing,) in facts.get("toggleable", NONE)
     )
     sections = [("=== Objects on Receptacles ===", lines), ("=== Toggle States ===", switches)]
     return "\n\n".join("\n".join([head, *(f" - {line}" for line in body)]) for head, body in sections if body)

@@ -58,7 +58,9 @@ def data_module(name: str) -> ModuleType:
 def check_dialect(dialect: str) -> str:
     """Return it, or raise InputError with the known ones."""
     if dialect not in DIALECTS:
-        raise InputError(f"domain alfworld: dialect {dialect!r} is not known; choose from {', '.join(DIALECTS)}")
+        raise InputError(
+            f"domain alfworld: dialect {dialect!r} is not known; choose from {', '.join(DIALECTS)}"
+        )
     return dialect
 
 
@@ -70,7 +72,9 @@ def rules(dialect: str) -> tuple[tuple[Action, ...], Grammar]:
     if check_dialect(dialect) == "put":
         for new, old in _OLD_WORDS:
             if new not in grammar:
-                raise EnvironmentFailure(f"alfworld's grammar no longer says {new!r}; dialect put is not possible")
+                raise EnvironmentFailure(
+                    f"alfworld's grammar no longer says {new!r}; dialect put is not possible"
+                )
             grammar = grammar.replace(new, old)
         actions = tuple(action for action in actions if action.name not in _ABSENT_BEFORE)
     return actions, read_grammar(grammar)

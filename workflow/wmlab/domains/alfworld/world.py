@@ -8,7 +8,7 @@ something was undone).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wmlab.domains.alfworld.grammar import Grammar
@@ -67,7 +67,9 @@ class Game:
         if found is None:
             found = {}
             for values in self.grounder.operators(action, facts):
-                command = self.grammar.command(action.name, facts, bound(action, values), self.names.__getitem__)
+                command = self.grammar.command(
+                    action.name, facts, bound(action, values), self.names.__getitem__
+                )
                 found.setdefault(command, (action, values))
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
@@ -119,6 +121,20 @@ class World:
                 names = self.game.names.__getitem__
                 return self.game.grammar.answer(action.name, self.facts, bound(*operator), names)
         return NOTHING
+
+    def follow(self, operators: Sequence[str]) -> list[str]:
+        """Play a planner's operators (``name argument …``); their commands when they win, else []."""
+        commands = []
+        for operator in operators:
+            name, *values = operator.split()
+            action = self.game.grounder.actions.get(name)
+            known = self.game.commands_of(action, self.facts) if action is not None else {}
+            command = next((c for c, (_, found) in known.items() if found == tuple(values)), None)
+            if command is None:
+                return []
+            commands.append(command)
+            self.game.grounder.apply(*known[command], self.facts)
+        return commands if self.won() else []
 
     def won(self) -> bool:
         """Whether the goal holds."""
