@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,7 @@ class AlfworldDomain:
 def _objects(command: str) -> list[str]:
     """Names in a command: ``take mug 1 from desk 2`` → mug 1, desk 2."""
     words = command.split()
-    return [f"{word} {number}" for word, number in zip(words, words[1:], strict=False) if number.isdigit()]
+    return [f"{word} {number}" for word, number in pairwise(words) if number.isdigit()]
 
 
 def make(cache_dir: Path, options: Options) -> AlfworldDomain:

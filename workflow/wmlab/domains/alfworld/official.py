@@ -133,10 +133,11 @@ def _rows(path: Path) -> Iterator[Any]:
     row = 0
     try:
         with gzip.open(path, "rt", encoding="utf-8") if packed else path.open(encoding="utf-8") as lines:
-            for row, line in enumerate(lines, start=1):
+            for line in lines:
+                row += 1
                 yield json.loads(line)
     except (ValueError, OSError, EOFError) as error:
-        raise InputError.at(path, f"not readable as JSON Lines ({error})", _FIX, row + 1) from None
+        raise InputError.at(path, f"not readable as JSON Lines ({error})", _FIX, max(row, 1)) from None
 
 
 def _read_row(path: Path, row: int, game: Any) -> tuple[str, int, Record]:

@@ -1,19 +1,13 @@
-"""A small PDDL reader and grounder for household games: which actions apply, and what they change.
+"""A reader of the PDDL that household games are written in.
 
-The stock environment translates a problem twice through FastDownward's Python translator for every reset
-(seconds) and asks the planner's C library for the applicable operators at every step. The ALFRED domain
-needs only typing, ``and``/``or``/``not``/``exists`` and conditional effects, so this module reads the same
-two PDDL texts and answers from sets of tuples: microseconds a query, and a state that can be copied.
-Agreement with the stock environment is tested step by step (tests/test_alfworld.py, bench/alfworld.py).
-
-Two facts of FastDownward's semantics are kept: names are lower-cased, and an operator whose effects
-restate its own preconditions does not exist (going to where one stands).
+The ALFRED domain needs typing, ``and``/``or``/``not``/``exists`` and conditional effects; anything else is
+refused. As in FastDownward, names are lower-cased and a type keeps a stray comma.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -25,6 +19,8 @@ Facts = dict[str, frozenset[Atom]]
 """Immutable sets: copying a state copies the dictionary only, and a set is its own cache key."""
 Binding = dict[str, str]
 NONE: frozenset[Atom] = frozenset()
+DEPTH = 100
+CLAUSES = 1000
 
 
 @dataclass(frozen=True)
@@ -83,6 +79,8 @@ def read_lisp(text: str, what: str) -> list[Any]:
     stack: list[list[Any]] = [[]]
     for token in tokens:
         if token == "(":
+            if len(stack) > DEPTH:
+                raise InputError(f"{what}: nested more than {DEPTH} deep")
             stack.append([])
         elif token == ")":
             if len(stack) == 1:
@@ -120,6 +118,8 @@ def _disjuncts(formula: Any, scope: Mapping[str, str], fresh: Iterator[int]) -> 
         clauses = [Clause((), ())]
         for part in formula[1:]:
             options = _disjuncts(part, scope, fresh)
+            if len(clauses) * len(options) > CLAUSES:
+                raise InputError(f"PDDL: a condition has more than {CLAUSES} cases")
             clauses = [Clause(c.literals + o.literals, c.types + o.types) for c in clauses for o in options]
         return clauses
     if head == "or":
@@ -176,15 +176,24 @@ def read_domain(text: str) -> tuple[Action, ...]:
 
 def read_problem(text: str) -> Problem:
     """Objects, initial facts and goal of a problem. Raises InputError when it cannot be read."""
+    try:
+        return _problem(read_lisp(text, "PDDL problem"))
+    except (IndexError, TypeError, ValueError) as error:
+        raise InputError(f"PDDL problem: malformed ({type(error).__name__}: {error})") from None
+
+
+def _problem(parts: list[Any]) -> Problem:
     objects: dict[str, dict[str, None]] = {}
     facts: dict[str, set[Atom]] = {}
     goal: tuple[Clause, ...] = ()
-    for part in read_lisp(text, "PDDL problem")[1:]:
+    for part in parts[1:]:
         if part[0] == ":objects":
             for name, kind in _typed(part[1:]):
                 objects.setdefault(kind, {})[name] = None
         elif part[0] == ":init":
             for atom in part[1:]:
+                if not isinstance(atom, list) or not atom:
+                    raise InputError(f"PDDL problem: {str(atom)[:80]} is not a fact")
                 if atom[0] not in ("=", "not"):
                     facts.setdefault(atom[0], set()).add(tuple(atom[1:]))
         elif part[0] == ":goal":
@@ -196,157 +205,3 @@ def read_problem(text: str) -> Problem:
         {predicate: frozenset(atoms) for predicate, atoms in facts.items()},
         goal,
     )
-
-
-@dataclass
-class Query:
-    """A clause made ready for a problem: literals in an order that binds few candidates at a time."""
-
-    literals: tuple[Literal, ...]
-    loose: tuple[
-        tuple[str, tuple[str, ...]], ...
-    ]  # variables that no positive literal binds, with candidates
-    possible: bool
-    index: Mapping[tuple[str, int], Mapping[str, list[Atom]]] = field(repr=False)
-
-    def solve(self, facts: Facts, binding: Binding) -> Iterator[Binding]:
-        """All bindings that satisfy it in ``facts``. The dictionary yielded is reused: copy what is kept."""
-        return self._solve(facts, binding, 0) if self.possible else iter(())
-
-    def _solve(self, facts: Facts, binding: Binding, depth: int) -> Iterator[Binding]:
-        if depth == len(self.literals):
-            yield from self._loose(binding, 0)
-            return
-        literal = self.literals[depth]
-        if not literal.positive or all(a[0] != "?" or a in binding for a in literal.arguments):
-            if literal.predicate == "=":
-                holds = len(set(literal.ground(binding))) == 1
-            else:
-                holds = literal.ground(binding) in facts.get(literal.predicate, NONE)
-            if holds == literal.positive:
-                yield from self._solve(facts, binding, depth + 1)
-            return
-        for atom in self._candidates(facts, literal, binding):
-            new: list[str] = []
-            for argument, value in zip(literal.arguments, atom, strict=True):
-                known = argument if argument[0] != "?" else binding.get(argument)
-                if known is None:
-                    binding[argument] = value
-                    new.append(argument)
-                elif known != value:
-                    break
-            else:
-                yield from self._solve(facts, binding, depth + 1)
-            for argument in new:
-                del binding[argument]
-
-    def _candidates(self, facts: Facts, literal: Literal, binding: Binding) -> Iterable[Atom]:
-        """Facts that may match: through the index of a static predicate, else all of a changing one."""
-        for position, argument in enumerate(literal.arguments):
-            value = argument if argument[0] != "?" else binding.get(argument)
-            if value is not None and (literal.predicate, position) in self.index:
-                return self.index[literal.predicate, position].get(value, [])
-        return facts.get(literal.predicate, NONE)
-
-    def _loose(self, binding: Binding, depth: int) -> Iterator[Binding]:
-        if depth == len(self.loose):
-            yield binding
-            return
-        name, candidates = self.loose[depth]
-        if name in binding:
-            yield from self._loose(binding, depth + 1)
-            return
-        for value in candidates:
-            binding[name] = value
-            yield from self._loose(binding, depth + 1)
-            del binding[name]
-
-
-class Grounder:
-    """The actions of a domain over the objects and static facts of one problem."""
-
-    def __init__(self, actions: Sequence[Action], problem: Problem) -> None:
-        self.actions = {action.name: action for action in actions}
-        self.problem = problem
-        changing = {effect.literal.predicate for action in actions for effect in action.effects}
-        self._index: dict[tuple[str, int], dict[str, list[Atom]]] = {}
-        for predicate, atoms in problem.facts.items():
-            if predicate not in changing:
-                for atom in sorted(atoms):
-                    for position, value in enumerate(atom):
-                        self._index.setdefault((predicate, position), {}).setdefault(value, []).append(atom)
-        self._queries = {a.name: [self._query(clause, changing) for clause in a.clauses] for a in actions}
-        self._goal = [self._query(clause, changing) for clause in problem.goal]
-        self.reads = {
-            a.name: tuple(sorted({lit.predicate for c in a.clauses for lit in c.literals} & changing))
-            for a in actions
-        }
-        """Per action, the changing predicates on which its applicability depends."""
-
-    def _query(self, clause: Clause, changing: set[str]) -> Query:
-        """Order literals greedily: the one with the fewest expected matches first, checks as soon as bound."""
-        left, order, bound = list(clause.literals), [], set()
-        sizes = {name: len(atoms) for name, atoms in self.problem.facts.items()}
-
-        def expected(literal: Literal) -> float:
-            free = [a for a in literal.arguments if a[0] == "?" and a not in bound]
-            if not free:
-                return -1.0
-            if not literal.positive or literal.predicate == "=":
-                return float("inf")
-            size = sizes.get(literal.predicate, 0)
-            if size <= 1 and literal.predicate in changing:
-                return 0.0  # position, hands: one fact at most at any time, or a rare one
-            fixed = len(literal.arguments) - len(free)
-            return 1.0 + size / 20.0**fixed
-
-        while left:
-            best = min(left, key=expected)
-            if expected(best) == float("inf"):
-                raise InputError(f"PDDL: no positive literal binds the variables of {best.predicate}")
-            left.remove(best)
-            order.append(best)
-            bound |= {a for a in best.arguments if a[0] == "?"}
-        kinds = dict(clause.types)
-        # A variable of a type without objects (ALFRED's "location,") makes the clause impossible.
-        possible = all(self.problem.objects.get(kind) for kind in kinds.values())
-        loose = tuple(
-            (name, self.problem.objects.get(kind, ())) for name, kind in kinds.items() if name not in bound
-        )
-        return Query(tuple(order), loose, possible, self._index)
-
-    def operators(self, action: Action, facts: Facts) -> list[Atom]:
-        """Values of the parameters of each applicable operator of an action, each once."""
-        found: dict[Atom, None] = {}
-        for query in self._queries[action.name]:
-            for binding in query.solve(facts, {}):
-                if not (action.may_be_idle and self._idle(action, query, binding)):
-                    found[tuple(binding[name] for name in action.parameters)] = None
-        return list(found)
-
-    @staticmethod
-    def _idle(action: Action, query: Query, binding: Binding) -> bool:
-        needed = {(lit.predicate, lit.ground(binding)) for lit in query.literals if lit.positive}
-        return all(
-            (effect.literal.predicate, effect.literal.ground(binding)) in needed for effect in action.effects
-        )
-
-    def apply(self, action: Action, values: Atom, facts: Facts) -> None:
-        """Change ``facts``. What was undone is kept as ``not_p``, where the text grammar looks for it."""
-        binding = dict(zip(action.parameters, values, strict=True))
-        due = [
-            (effect.literal.positive, effect.literal.predicate, effect.literal.ground(binding))
-            for effect in action.effects
-            if all(
-                (lit.ground(binding) in facts.get(lit.predicate, NONE)) == lit.positive
-                for lit in effect.condition
-            )
-        ]
-        for positive, predicate, atom in sorted(due):  # additions last: they win over deletions
-            made, unmade = (predicate, f"not_{predicate}") if positive else (f"not_{predicate}", predicate)
-            facts[made] = facts.get(made, NONE) | {atom}
-            facts[unmade] = facts.get(unmade, NONE) - {atom}
-
-    def won(self, facts: Facts) -> bool:
-        """Whether the goal holds."""
-        return any(next(query.solve(facts, {}), None) is not None for query in self._goal)

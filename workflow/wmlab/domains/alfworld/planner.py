@@ -80,11 +80,10 @@ class Planner:
         self.game = game
         self.goal = read_goal(game)
         facts = game.problem.facts
-        self.where = {
-            receptacle: place for receptacle, place in sorted(facts.get("receptacleatlocation", NONE))
-        }
+        self.where = {atom[0]: atom[1] for atom in sorted(facts.get("receptacleatlocation", NONE))}
         self.openable = {atom[0] for atom in facts.get("openable", NONE)}
-        self.kind = dict(facts.get("objecttype", NONE)) | dict(facts.get("receptacletype", NONE))
+        typed = facts.get("objecttype", NONE) | facts.get("receptacletype", NONE)
+        self.kind = {atom[0]: atom[1] for atom in sorted(typed)}
         self.fits = facts.get("cancontain", NONE)
         self.movable = {atom[0] for atom in facts.get("pickupable", NONE)}
         self.receptacles = sorted(r for r, _ in facts.get("receptacletype", NONE) if r in self.where)
@@ -93,14 +92,14 @@ class Planner:
         """Commands from the present state to the goal; [] when it is reached, out of reach or of another kind."""
         if self.goal is None or world.won():
             return []
-        start = next(iter(world.facts["atlocation"]))
+        place = next((place for _, place in world.facts.get("atlocation", NONE)), "")
         held = next((item for _, item in world.facts.get("holds", NONE)), None)
         opened = frozenset(atom[0] for atom in world.facts.get("opened", NONE))
         inside: dict[str, list[str]] = {}
         for item, receptacle in sorted(world.facts.get("inreceptacle", NONE)):
             if receptacle in self.where:
                 inside.setdefault(item, []).append(receptacle)
-        walks = self._walks(world, self.goal, _Walk(start[1], held, opened), inside)
+        walks = self._walks(world, self.goal, _Walk(place, held, opened), inside)
         for walk in sorted(walks, key=lambda walk: len(walk.moves)):
             commands = self._play(world.copy(), walk.moves)
             if commands:

@@ -20,15 +20,14 @@ SYSTEM_PROMPT = (
 )
 TOOLS = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
 PATIENCE = 2  # refusals of one action before it is given up
-_FOOD = frozenset("apple bread egg lettuce potato tomato".split())
-_KITCHEN = frozenset(
-    "bowl butterknife cup dishsponge fork glassbottle kettle knife ladle mug pan peppershaker plate pot saltshaker "
-    "spatula spoon winebottle".split()
-)
-_BATH = frozenset(
-    "candle cloth handtowel plunger scrubbrush soapbar soapbottle spraybottle tissuebox toiletpaper toiletpaperroll "
-    "towel".split()
-)
+_THINGS = {
+    "food": "apple bread egg lettuce potato tomato",
+    "kitchen": "bowl butterknife cup dishsponge fork glassbottle kettle knife ladle mug pan peppershaker plate pot "
+    "saltshaker spatula spoon winebottle",
+    "bath": "candle cloth handtowel plunger scrubbrush soapbar soapbottle spraybottle tissuebox toiletpaper "
+    "toiletpaperroll towel",
+}
+_GROUP_OF = {thing: group for group, things in _THINGS.items() for thing in things.split()}
 _SURFACES = (
     "countertop",
     "diningtable",
@@ -66,13 +65,6 @@ _USUAL = {
     "other": (*_SURFACES, "armchair", "ottoman", "tvstand", "garbagecan"),
 }
 _KEEPERS = ("cabinet", "drawer", "fridge", "safe")
-
-
-def _usual(thing: str) -> tuple[str, ...]:
-    for group, members in (("food", _FOOD), ("kitchen", _KITCHEN), ("bath", _BATH)):
-        if thing in members:
-            return _USUAL[group]
-    return _USUAL["other"]
 
 
 class Script:
@@ -149,7 +141,7 @@ class Script:
             if wanted:
                 thing, place = min(wanted, key=lambda pair: pair[1] != memory.at)
                 return self._at(place, f"take {thing} from {place}", f"I need the {errand.thing}.")
-            return self._search(_usual(errand.thing), f"I look for a {errand.thing}.")
+            return self._search(_USUAL[_GROUP_OF.get(errand.thing, "other")], f"I look for a {errand.thing}.")
         if errand.lamp:
             lamps = list(memory.places_of(errand.lamp))
             if not lamps:

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wmlab.domains.alfworld.grammar import Grammar
-from wmlab.domains.alfworld.pddl import Action, Atom, Facts, Grounder, Problem, read_problem
+from wmlab.domains.alfworld.grounder import Grounder
+from wmlab.domains.alfworld.pddl import Action, Atom, Facts, Problem, read_problem
 from wmlab.domains.alfworld.wheel import rules
 
 NOTHING = "Nothing happens."
