@@ -118,7 +118,9 @@ class Planner:
                     break
             else:
                 return []
-        return commands if world.won() else []
+            if world.won():
+                return commands  # sometimes earlier than planned: a thing can be at two places at once
+        return []
 
     def _walks(self, world: World, goal: Goal, start: _Walk, inside: dict[str, list[str]]) -> Iterator[_Walk]:
         items = [i for i, kind in sorted(self.kind.items()) if kind == goal.objects]

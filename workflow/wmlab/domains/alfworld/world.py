@@ -135,7 +135,9 @@ class World:
                 return []
             commands.append(command)
             self.game.grounder.apply(*known[command], self.facts)
-        return commands if self.won() else []
+            if self.won():
+                return commands
+        return []
 
     def won(self) -> bool:
         """Whether the goal holds."""
