@@ -15,16 +15,17 @@ rule panel:
     resources:
         **request("games"),
     params:
-        first_seed=lambda w: PLAN.domain(w.domain).games(w.split).first_seed,
-        limit=lambda w: PLAN.domain(w.domain).games(w.split).games,
+        first=lambda w: PLAN.domain(w.domain).tasks(w.split).first,
+        limit=lambda w: PLAN.domain(w.domain).tasks(w.split).tasks,
+        options=lambda w: PLAN.options(w.domain),
         cache=PLAN.cache,
-        code=fingerprint("wmlab.cli.env:panel"),
+        code=domain_code("wmlab.cli.env:panel", "domain"),
     message:
         "Freeze the {wildcards.split} tasks of {wildcards.domain}"
     shell:
         "python -m wmlab env panel --domain {wildcards.domain} --split {wildcards.split}"
-        " --first-seed {params.first_seed} --limit {params.limit} --cache {params.cache:q}"
-        " --out {output.panel:q} 2>&1 | tee {log:q}"
+        " --first {params.first} --limit {params.limit} --options {params.options:q}"
+        " --cache {params.cache:q} --out {output.panel:q} 2>&1 | tee {log:q}"
 
 
 rule collect:
@@ -48,7 +49,7 @@ rule collect:
         recipe=lambda w: PLAN.collect_recipe(w.domain, w.split),
         cache=PLAN.cache,
         seed=PLAN.study.seed,
-        code=fingerprint("wmlab.cli.data:collect"),
+        code=domain_code("wmlab.cli.data:collect", "domain", "script"),
     message:
         "Play the {wildcards.split} games of {wildcards.domain}"
     shell:
@@ -77,7 +78,7 @@ rule collect_train:
         recipe=lambda w: PLAN.collect_recipe(w.domain, "train"),
         cache=PLAN.cache,
         seed=PLAN.study.seed,
-        code=fingerprint("wmlab.cli.data:collect"),
+        code=domain_code("wmlab.cli.data:collect", "domain", "script"),
     message:
         "Play the training games of {wildcards.domain}"
     shell:

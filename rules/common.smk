@@ -52,6 +52,13 @@ def request(tier):
     return {"mem_mb": wanted.mem_mb, "runtime": wanted.runtime, **gpus}
 
 
+def domain_code(target, *parts):
+    """Fingerprint of a command and of modules of its domain, e.g. ``domain`` and ``script``."""
+    return lambda w: fingerprint(
+        target, *(f"wmlab.domains.{w.domain}.{part}" for part in parts)
+    )
+
+
 def repeated(option, paths):
     """A command-line option once for every path."""
     return " ".join(f"{option} {shlex.quote(str(path))}" for path in paths)

@@ -26,12 +26,12 @@ rule grpo:
         **request("training"),
     params:
         reward=lambda w: PLAN.config.methods[w.method].reward,
-        recipe=lambda w: PLAN.grpo_recipe(w.method),
+        recipe=lambda w: PLAN.grpo_recipe(w.domain, w.method),
         sft=subpath(input.sft, parent=True),
         reference=subpath(input.reference, parent=True),
         checkpoints=lambda w: f"{PLAN.root}/checkpoints/grpo/{w.domain}/{w.backbone}/{w.method}/seed{w.seed}",
         folder=subpath(output.weights, parent=True),
-        code=fingerprint("wmlab.cli.train:grpo"),
+        code=domain_code("wmlab.cli.train:grpo", "script"),
     message:
         "Train {wildcards.backbone} with reward {params.reward}, seed {wildcards.seed}"
     shell:

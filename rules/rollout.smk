@@ -23,7 +23,7 @@ rule rollout_real:
         cache=PLAN.cache,
         step_cap=PLAN.config.evaluation.step_cap,
         seed=PLAN.study.seed,
-        code=fingerprint("wmlab.cli.rollout:real"),
+        code=domain_code("wmlab.cli.rollout:real", "domain", "script"),
     message:
         "Run {wildcards.agent} in the real {wildcards.domain}"
     shell:
@@ -51,7 +51,7 @@ rule replay_floor:
     params:
         cache=PLAN.cache,
         step_cap=PLAN.config.evaluation.step_cap,
-        code=fingerprint("wmlab.cli.rollout:replay"),
+        code=domain_code("wmlab.cli.rollout:replay", "domain"),
     message:
         "Replay the real episodes of {wildcards.agent} in fresh environments"
     shell:
@@ -83,7 +83,7 @@ rule rollout_wm:
         model=subpath(input.weights, parent=True),
         step_cap=PLAN.config.evaluation.step_cap,
         seed=PLAN.study.seed,
-        code=fingerprint("wmlab.cli.rollout:wm"),
+        code=domain_code("wmlab.cli.rollout:wm", "script"),
     message:
         "Run {wildcards.agent} in world model {wildcards.method}, seed {wildcards.seed}"
     shell:
@@ -110,7 +110,7 @@ rule replay_w2r:
     params:
         cache=PLAN.cache,
         step_cap=PLAN.config.evaluation.step_cap,
-        code=fingerprint("wmlab.cli.rollout:replay"),
+        code=domain_code("wmlab.cli.rollout:replay", "domain"),
     message:
         "Replay what {wildcards.agent} did in {wildcards.method} in the real {wildcards.domain}"
     shell:

@@ -50,7 +50,7 @@ rule sft_world_model:
     resources:
         **request("training"),
     params:
-        recipe=lambda w: PLAN.sft_recipe(w.backbone),
+        recipe=lambda w: PLAN.sft_recipe(w.domain, w.backbone),
         tokenizer=subpath(input.tokenizer, parent=True),
         checkpoints=lambda w: f"{PLAN.root}/checkpoints/sft/{w.domain}/{w.backbone}/seed{w.seed}",
         folder=subpath(output.weights, parent=True),

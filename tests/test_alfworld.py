@@ -236,7 +236,7 @@ def test_training_never_uses_a_test_seed() -> None:
     for split in ("train", "validation"):
         with pytest.raises(InputError, match="seeds 1 to 200 are the test tasks"):
             domain.task_ids(split, 200, 5)
-    with pytest.raises(InputError, match="choose from test, train, validation"):
+    with pytest.raises(InputError, match="choose from train, validation, test"):
         domain.task_ids("seen", 1, 1)
 
 

@@ -11,8 +11,8 @@ import typer
 from wmlab.cli.main import GROUPS, command
 
 CONTRACT = {
-    "env": ("panel", "play", "check"),
-    "data": ("collect", "import", "decompose", "filter", "verl"),
+    "env": ("panel", "play", "check", "serve"),
+    "data": ("collect", "import", "export", "decompose", "filter", "verl"),
     "train": ("tokenizer", "sft", "grpo"),
     "predict": ("states", "copy"),
     "score": ("states", "rewards", "predictions"),

@@ -98,8 +98,8 @@ def test_a_wrong_type_names_file_key_value_and_what_is_expected(
         ({"methods": {"w2w": {"reward": "f1"}}}, ["methods.w2w", "taken"]),
         ({"agents": {"clone-small": {"architecture": "tny"}}}, ["agents.clone-small.architecture", "'tiny'"]),
         ({"agents": {"scripted": {"architecture": "tiny"}}}, ["agents.scripted", "kind lm"]),
-        ({"domains": {"textworld": {"train": {"first_seed": 150}}}}, ["textworld", "start at 201"]),
-        ({"domains": {"textworld": {"train": {"first_seed": 2005}}}}, ["textworld", "overlap"]),
+        ({"domains": {"textworld": {"train": {"first": 150}}}}, ["textworld", "start at 201"]),
+        ({"domains": {"textworld": {"train": {"first": 2005}}}}, ["textworld", "overlap"]),
         ({"backbones": {"tiny": {"heads": 5}}}, ["backbones.tiny", "multiple"]),
     ],
 )
@@ -175,19 +175,39 @@ def test_the_conda_environment_holds_the_same_pins() -> None:
 
 def test_recipes_are_what_the_commands_accept() -> None:
     plan = Plan(load_study(base=BASE))
-    assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "train")).demonstrations_per_game > 0
-    assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "test")).demonstrations_per_game == 0
-    assert load_recipe(SftRecipe, plan.sft_recipe("tiny")).architecture == plan.config.backbones["tiny"]
+    assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "train")).demonstrations_per_task > 0
+    assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "test")).demonstrations_per_task == 0
+    assert (
+        load_recipe(SftRecipe, plan.sft_recipe("textworld", "tiny")).architecture
+        == plan.config.backbones["tiny"]
+    )
     assert (
         load_recipe(SftRecipe, plan.agent_recipe("clone-small")).architecture
         == plan.config.backbones["micro"]
     )
-    assert load_recipe(GrpoRecipe, plan.grpo_recipe("behr")).reward_parameters == {"scale": 1.0}
+    assert load_recipe(GrpoRecipe, plan.grpo_recipe("textworld", "behr")).reward_parameters == {"scale": 1.0}
+
+
+def test_a_domains_changes_win_over_the_sections(tmp_path: Path) -> None:
+    changes = {"sft": {"epochs": 7.0}, "grpo": {"max_new_tokens": 99}, "options": {"mode": "strict"}}
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text(yaml.safe_dump({"domains": {"textworld": changes}}))
+    plan, base = Plan(load_study([overlay], base=BASE)), load_study(base=BASE)
+    sft = load_recipe(SftRecipe, plan.sft_recipe("textworld", "tiny"))
+    assert (sft.epochs, sft.learning_rate) == (7.0, base.sft.learning_rate)
+    grpo = load_recipe(GrpoRecipe, plan.grpo_recipe("textworld", "behr"))
+    assert (grpo.max_new_tokens, grpo.steps) == (99, base.grpo.steps)
+    assert json.loads(plan.options("textworld")) == {"mode": "strict"}
+    overlay.write_text(yaml.safe_dump({"domains": {"textworld": {"grpo": {"stepz": 1}}}}))
+    with pytest.raises(
+        InputError, match=r"unknown key 'domains\.textworld\.grpo\.stepz'; did you mean 'steps'"
+    ):
+        load_study([overlay], base=BASE)
 
 
 def test_a_recipe_is_read_from_a_file_and_its_errors_are_one_line(tmp_path: Path) -> None:
     path = tmp_path / "recipe.json"
-    path.write_text(json.dumps({"trajectories_per_game": 3, "noise": [0, 0.5]}))
+    path.write_text(json.dumps({"trajectories_per_task": 3, "noise": [0, 0.5]}))
     assert load_recipe(CollectRecipe, str(path)).noise == (0, 0.5)
     with pytest.raises(InputError, match=r"recipe: unknown key 'nois'; did you mean 'noise'"):
         load_recipe(CollectRecipe, '{"nois": [0]}')

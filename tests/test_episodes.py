@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from wmlab.domains.base import Task
+from wmlab.domains.conventions import acknowledgement_of
 from wmlab.domains.panels import read_panel
 from wmlab.errors import InputError
 from wmlab.metrics import episodes as ep
@@ -129,7 +130,7 @@ def test_exported_files_have_the_released_keys(tmp_path: Path) -> None:
     ep.write_upstream(tmp_path / "real", [make()])
     real = json.loads((tmp_path / "real" / "textworld_1.json").read_text(encoding="utf-8"))
     assert [turn["role"] for turn in real["conversations"][:4]] == ["user", "assistant", "user", "assistant"]
-    assert real["conversations"][1]["content"] == ep.ACKNOWLEDGEMENT["textworld"]
+    assert real["conversations"][1]["content"] == acknowledgement_of("textworld")
     assert (real["success"], real["score"]) == (1.0, 1.0)
     wm = make(mode="wm")
     ep.write_upstream(tmp_path / "wm", [make(mode="w2r")], wm=[wm])

@@ -226,6 +226,22 @@ def test_grpo_raises_its_own_reward(tmp_path: Path) -> None:
     assert result["n"] == 3 and result["after"] > result["before"] + 0.05
 
 
+def test_gains_move_by_a_multiple_of_the_rate(tmp_path: Path) -> None:
+    def moved(multiple: float) -> tuple[float, float]:
+        """Largest change of a gain and of a weight in the first step, in which Adam moves by the rate."""
+        recipe = RECIPE.model_copy(
+            update={"steps": 1, "learning_rate": 1e-5, "group": 8, "gain_rate": multiple}
+        )
+        run, prompts = make_run("f1", recipe)
+        before = {name: p.detach().clone() for name, p in run.policy.model.named_parameters()}
+        run.train(prompts, [], tmp_path / str(multiple))
+        change = {n: float((p - before[n]).abs().max()) for n, p in run.policy.model.named_parameters()}
+        return change["model.norm.weight"], change["model.layers.0.mlp.up_proj.weight"]
+
+    assert moved(1.0) == (pytest.approx(1e-5, rel=0.05), pytest.approx(1e-5, rel=0.05))
+    assert moved(10.0) == (pytest.approx(1e-4, rel=0.05), pytest.approx(1e-5, rel=0.05))
+
+
 def test_too_many_failed_rewards_stop_the_run(tmp_path: Path) -> None:
     run, prompts = make_run("f1", RECIPE.model_copy(update={"steps": 40}))
     run.reward = Broken(good=0)

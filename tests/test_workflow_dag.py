@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from wmlab.config.load import load_study
 from wmlab.config.plan import Plan
+from wmlab.domains.registry import DOMAINS
 from wmlab.io.fingerprint import exists
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -152,8 +153,9 @@ def test_a_wrong_configuration_is_one_line_and_exit_code_2(tmp_path: Path, overl
 
 def test_every_rule_names_code_that_exists() -> None:
     text = "".join(path.read_text() for path in sorted((ROOT / "rules").glob("*.smk")))
-    targets = sorted(set(re.findall(r'fingerprint\(\s*"([^"]+)"', text)))
+    targets = sorted(set(re.findall(r'(?:fingerprint|domain_code)\(\s*"([^"]+)"', text)))
     assert len(targets) > 15
+    targets += [f"wmlab.domains.{domain}.{part}" for domain in DOMAINS for part in ("domain", "script")]
     assert [target for target in targets if not exists(target)] == []
 
 
@@ -202,6 +204,21 @@ def test_an_agents_setting_reruns_its_episodes_only(study: Path) -> None:
         "replay_w2r": methods,
         "consistency": methods,
     }
+
+
+@pytest.mark.slow
+def test_a_domains_code_reruns_what_opens_or_reads_it(study: Path) -> None:
+    edit(study / "workflow/wmlab/domains/textworld/script.py", "RETRIES = 2", "RETRIES = 3")
+    found = jobs(study)
+    assert found["panel"] == 0
+    assert found["collect_train"] == 1  # its demonstrations are played by the script
+    assert found["rollout_real"] == len(plan_of(study).study.agents)
+    edit(
+        study / "workflow/wmlab/domains/textworld/environment.py",
+        "class TextWorld",
+        "X = 1\n\n\nclass TextWorld",
+    )
+    assert jobs(study)["panel"] == 3
 
 
 @pytest.mark.slow

@@ -14,54 +14,93 @@ Out = Annotated[Path, typer.Option("--out", help="File to write.")]
 Domain = Annotated[str, typer.Option("--domain", help="Domain, e.g. textworld or webshop.")]
 
 
+Options = Annotated[
+    str, typer.Option("--options", help="JSON object of the domain's settings, kept in the panel.")
+]
+Format = Annotated[
+    str, typer.Option("--format", help="Upstream's kind: corpus, init_contexts, task_list or episodes.")
+]
+
+
 @app.command("import")
 def import_(
-    corpus: Annotated[Path, typer.Option("--corpus", help="Word2World JSON array.")],
+    corpus: Annotated[
+        Path,
+        typer.Option("--corpus", help="Upstream file (corpus, task list) or folder (contexts, episodes)."),
+    ],
     domain: Domain,
     out: Out,
-    split: Annotated[str, typer.Option("--split", help="Split written to each row.")] = "train",
-    report: Annotated[Path | None, typer.Option("--report", help="JSON counts of what was changed.")] = None,
+    format: Format = "corpus",
+    split: Annotated[
+        str | None, typer.Option("--split", help="Split written down; default train, for panels test.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Corpus: JSON counts of what was changed.")
+    ] = None,
+    mode: Annotated[str, typer.Option("--mode", help="Episodes: real, wm or w2r.")] = "real",
+    step_cap: Annotated[
+        int, typer.Option("--step-cap", min=1, help="Episodes: the cap they ran under; tells timeouts apart.")
+    ] = 50,
+    options: Options = "{}",
+    cache: Annotated[Path, typer.Option("--cache", help="Task list: folder of generated games.")] = Path(
+        "results/cache"
+    ),
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Task list: environment processes.")] = 2,
 ) -> None:
-    """Read an upstream corpus into trajectories.
+    """Read upstream data: a corpus into trajectories, contexts or a task list into a panel, episodes into JSONL.
 
     Example: wmlab data import --corpus textworld_train.json --domain textworld --out trajectories.parquet
     """
-    from wmlab.data.corpora import ImportReport, import_corpus
-    from wmlab.io.atomic import write_json
-    from wmlab.io.provenance import write_meta
-    from wmlab.io.tables import write_rows
+    from wmlab.data import exchange
+    from wmlab.domains.registry import parse_options
 
-    started = time.time()
-    counts = ImportReport()
-    n = write_rows(out, "trajectories", import_corpus(corpus, domain, split, counts))
-    config = {"domain": domain, "split": split}
-    write_meta(
-        out, config=config, seed=None, inputs=[corpus], started=started, extra={"import": counts.as_dict()}
-    )
-    if report is not None:
-        write_json(report, counts.as_dict())
-    cut = sum(counts.trajectories_cut.values())
-    dropped = sum(counts.trajectories_dropped.values())
-    print(f"{out}: {n} trajectories, {counts.steps_out} steps ({cut} cut, {dropped} dropped)")
+    kind = exchange.check_format(format)
+    if kind == "corpus":
+        print(exchange.import_corpus_file(corpus, domain, split or "train", out, report))
+    elif kind == "episodes":
+        print(exchange.import_episodes(corpus, mode, step_cap, out))
+    elif kind == "init_contexts":
+        print(exchange.import_contexts(corpus, domain, split or "test", parse_options(options), out))
+    else:
+        settings = parse_options(options)
+        print(exchange.import_task_list(corpus, domain, split or "test", settings, out, cache, workers))
 
 
 @app.command("export")
 def export(
-    trajectories: Annotated[Path, typer.Option("--trajectories", help="trajectories.parquet")],
-    out: Out,
+    out: Annotated[Path, typer.Option("--out", help="File (corpus, task list) or folder to write.")],
+    trajectories: Annotated[
+        Path | None, typer.Option("--trajectories", help="trajectories.parquet, for a corpus.")
+    ] = None,
+    format: Format = "corpus",
+    panel: Annotated[
+        Path | None, typer.Option("--panel", help="panel.json, for init_contexts or task_list.")
+    ] = None,
+    episodes: Annotated[
+        Path | None, typer.Option("--episodes", help="episodes.jsonl of one mode, for episodes.")
+    ] = None,
+    wm: Annotated[Path | None, typer.Option("--wm", help="WM episodes that the W2R episodes replay.")] = None,
 ) -> None:
-    """Write trajectories as an upstream corpus (one JSON array).
+    """Write our data in upstream's layouts.
 
     Example: wmlab data export --trajectories trajectories.parquet --out corpus.json
     """
-    from wmlab.data.corpora import export_corpus
-    from wmlab.io.provenance import write_meta
-    from wmlab.io.tables import read_rows
+    from wmlab.data import exchange
+    from wmlab.errors import InputError
 
-    started = time.time()
-    n = export_corpus(out, read_rows(trajectories, "trajectories"), trajectories)
-    write_meta(out, config={}, seed=None, inputs=[trajectories], started=started)
-    print(f"{out}: {n} trajectories")
+    kind = exchange.check_format(format)
+    needs = {"corpus": "trajectories", "episodes": "episodes"}.get(kind, "panel")
+    given = {"trajectories": trajectories, "panel": panel, "episodes": episodes}[needs]
+    if given is None:
+        raise InputError(f"data export: --format {kind} needs --{needs}; give it")
+    if kind == "corpus":
+        print(exchange.export_trajectories(given, out))
+    elif kind == "init_contexts":
+        print(exchange.export_contexts(given, out))
+    elif kind == "task_list":
+        print(exchange.export_task_list(given, out))
+    else:
+        print(exchange.export_episodes(given, wm, out))
 
 
 @app.command("decompose")

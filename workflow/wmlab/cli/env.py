@@ -12,14 +12,15 @@ import typer
 if TYPE_CHECKING:
     from wmlab.domains.base import Domain as DomainBackend
 
-app = typer.Typer(help="Real environments: frozen task panels, play, check.", no_args_is_help=True)
+app = typer.Typer(help="Real environments: frozen task panels, play, check, serve.", no_args_is_help=True)
 
 Domain = Annotated[str, typer.Option("--domain", help="Domain, e.g. textworld.")]
 Cache = Annotated[Path, typer.Option("--cache", help="Folder of generated games, shared by all studies.")]
 Options = Annotated[
     str,
     typer.Option(
-        "--options", help="JSON object of the domain's settings, e.g. the folder of official files."
+        "--options",
+        help='JSON object of the domain\'s settings: official files, or an AgentGym "server" URL.',
     ),
 ]
 CACHE = Path("results/cache")
@@ -27,28 +28,27 @@ FIRST_SEED = {"test": 1, "train": 201, "validation": 2001}
 
 
 def _domain(name: str, cache: Path, options: str) -> DomainBackend:
-    from wmlab.domains.registry import make_domain
-    from wmlab.errors import InputError
+    from wmlab.domains.registry import make_domain, parse_options
 
-    try:
-        settings = json.loads(options)
-    except ValueError as error:
-        raise InputError(f"--options: not JSON ({error}); give an object") from None
-    if not isinstance(settings, dict):
-        raise InputError("--options: not a JSON object")
-    return make_domain(name, cache, settings)
+    return make_domain(name, cache, parse_options(options))
 
 
 @app.command()
 def panel(
     domain: Domain,
     split: Annotated[
-        str, typer.Option("--split", help="test (seeds from 1), train (from 201), validation (from 2001).")
+        str,
+        typer.Option(
+            "--split", help="test, train or validation; others by domain. Seeds start at 1, 201 and 2001."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="panel.json to write.")],
     limit: Annotated[int, typer.Option("--limit", min=1, help="Number of tasks.")] = 200,
-    first_seed: Annotated[
-        int | None, typer.Option("--first-seed", min=1, help="First game seed; default by split.")
+    first: Annotated[
+        int | None,
+        typer.Option(
+            "--first", "--first-seed", min=1, help="First task: its seed, or its place in the split's list."
+        ),
     ] = None,
     options: Options = "{}",
     cache: Cache = CACHE,
@@ -58,19 +58,17 @@ def panel(
 
     Example: wmlab env panel --domain textworld --split test --limit 200 --out panel.json
     """
+    from wmlab.config.domains import SEEDED
     from wmlab.domains.panels import build_panel, write_panel
-    from wmlab.errors import InputError
     from wmlab.io.provenance import write_meta
 
     started = time.time()
     chosen = _domain(domain, cache, options)
-    if split not in FIRST_SEED:
-        raise InputError(f"split {split!r}: not known; choose from {', '.join(FIRST_SEED)}")
-    first = first_seed or FIRST_SEED[split]
+    first = first or (FIRST_SEED.get(split, 1) if domain in SEEDED else 1)
     tasks = build_panel(chosen, chosen.task_ids(split, first, limit), workers)
     settings = json.loads(options)
     write_panel(out, domain, split, tasks, settings)
-    config = {"domain": domain, "options": settings, "split": split, "first_seed": first, "limit": limit}
+    config = {"domain": domain, "options": settings, "split": split, "first": first, "limit": limit}
     write_meta(out, config=config, seed=first, inputs=[], started=started)
     print(f"{out}: {len(tasks)} tasks")
 
@@ -143,3 +141,27 @@ def check(
     )
     if result["gold_success"] < 1 or result["real_floor"] < 1:
         raise EnvironmentFailure(f"{domain}: the backend is broken: {result['problems'][:3]}")
+
+
+@app.command()
+def serve(
+    domain: Domain,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 chooses a free one.")] = 8000,
+    protocol: Annotated[str, typer.Option("--protocol", help="agentgym.")] = "agentgym",
+    dialect: Annotated[
+        str, typer.Option("--dialect", help="word2world (the papers' fork) or upstream.")
+    ] = "word2world",
+    host: Annotated[str, typer.Option("--host", help="Address; nobody is asked who they are.")] = "127.0.0.1",
+    environments: Annotated[int, typer.Option("--environments", min=1, help="Most open at a time.")] = 64,
+    idle: Annotated[float, typer.Option("--idle", min=0.1, help="Seconds unused until one is freed.")] = 600,
+    options: Options = "{}",
+    cache: Cache = CACHE,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Environment processes.")] = 2,
+) -> None:
+    """Serve the domain's environments over HTTP until interrupted.
+
+    Example: wmlab env serve --domain textworld --protocol agentgym --port 8000
+    """
+    from wmlab.domains.agentgym.serving import serve as run
+
+    run(_domain(domain, cache, options), protocol, dialect, host, port, environments, idle, workers)

@@ -1,63 +1,73 @@
-"""Section ``domains``: frozen task panels and the trajectories collected on them."""
+"""Section ``domains``: frozen task panels, the trajectories collected on them, and what differs by domain."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, create_model
 
-from wmlab.config.recipes import CollectRecipe
-from wmlab.config.section import Count, Section
+from wmlab.config.recipes import CollectRecipe, GrpoSettings, SftSettings
+from wmlab.config.section import Count, Real, Section, partial
+from wmlab.domains.registry import DOMAINS
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+SEEDED = ("textworld", "alfworld", "cookingworld")
+"""Domains whose tasks are generated from a seed, one range for all splits; 1 to 200 are test tasks."""
 PUBLISHED_TASKS = 200
 
-
-class Games(Section):
-    """A run of games by seed, and how much is collected on each."""
-
-    first_seed: Count = Field(description="seed of the first game")
-    games: Count = Field(description="number of games")
-    trajectories_per_game: Count = Field(description="trajectories collected on each game")
+SftChanges = partial(SftSettings)
+GrpoChanges = partial(GrpoSettings)
 
 
-class TestGames(Section):
-    """The published test tasks: seeds 1 to ``tasks``."""
+class Tasks(Section):
+    """A run of tasks, and how much is collected on each."""
 
-    tasks: Annotated[int, Field(ge=1, le=PUBLISHED_TASKS)] = Field(
-        description="test tasks: seeds 1 to this number"
+    first: Count = Field(
+        default=1, description="first task: its seed, or its place in the split where tasks are a list"
     )
-    trajectories_per_game: Count = Field(description="held-out trajectories collected on each task")
+    tasks: Count = Field(description="number of tasks")
+    trajectories_per_task: Count = Field(description="trajectories collected on each task")
 
 
-class TextWorld(Section):
-    """TextWorld's tw-simple games."""
+class DomainSection(Section):
+    """A domain of the study."""
 
-    test: TestGames
-    train: Games
-    validation: Games
+    options: dict[str, str | int | Real | bool] = Field(
+        default_factory=dict,
+        description="what the domain is opened with, e.g. paths of official files (`wmlab env --help`)",
+    )
+    test: Tasks
+    train: Tasks
+    validation: Tasks
     collect: CollectRecipe = Field(
-        description="how they are played; trajectories_per_game comes from the split"
+        description="how they are played; trajectories_per_task comes from the split"
+    )
+    sft: SftChanges = Field(  # type: ignore[valid-type]
+        default_factory=SftChanges,
+        description="keys of section `sft` that differ in this domain, for its world models",
+    )
+    grpo: GrpoChanges = Field(  # type: ignore[valid-type]
+        default_factory=GrpoChanges,
+        description="keys of section `grpo` that differ in this domain, whatever the method says",
     )
 
-    def games(self, split: Split) -> Games:
-        """The seeds of ``split``."""
-        if split == "test":
-            return Games(
-                first_seed=1, games=self.test.tasks, trajectories_per_game=self.test.trajectories_per_game
-            )
-        return self.train if split == "train" else self.validation
+    def tasks(self, split: Split) -> Tasks:
+        """The tasks of ``split``."""
+        found: Tasks = getattr(self, split)
+        return found
 
     def collection(self, split: Split) -> CollectRecipe:
-        """What ``wmlab data collect --recipe`` takes; only training games get demonstrations."""
-        changed: dict[str, int] = {"trajectories_per_game": self.games(split).trajectories_per_game}
+        """What ``wmlab data collect --recipe`` takes; only training tasks get demonstrations."""
+        changed: dict[str, int] = {"trajectories_per_task": self.tasks(split).trajectories_per_task}
         if split != "train":
-            changed["demonstrations_per_game"] = 0
+            changed["demonstrations_per_task"] = 0
         return self.collect.model_copy(update=changed)
 
 
-class Domains(Section):
-    """One entry a domain."""
-
-    textworld: TextWorld
+Domains: type[Section] = create_model(
+    "Domains",
+    __base__=Section,
+    __doc__="One entry a domain; those named by `study.domains` are needed.",
+    **{name: (DomainSection | None, Field(default=None, description=f"tasks of {name}")) for name in DOMAINS},  # type: ignore[call-overload]
+)

@@ -49,14 +49,14 @@ def stages(plan: Plan) -> list[Stage]:
     reference = config.backbones[config.agents[study.reference_agent].architecture or ""].parameters(
         vocabulary
     )
-    games = [plan.domain(domain).games(split) for domain in domains for split in SPLITS]
+    games = [plan.domain(domain).tasks(split) for domain in domains for split in SPLITS]
     train = sum(
-        plan.domain(domain).train.games * plan.domain(domain).train.trajectories_per_game
+        plan.domain(domain).train.tasks * plan.domain(domain).train.trajectories_per_task
         for domain in domains
     )
     train_per_domain = train / len(domains)
     demonstrations = sum(
-        plan.domain(domain).train.games * plan.domain(domain).collect.demonstrations_per_game
+        plan.domain(domain).train.tasks * plan.domain(domain).collect.demonstrations_per_task
         for domain in domains
     ) / len(domains)
 
@@ -92,11 +92,11 @@ def stages(plan: Plan) -> list[Stage]:
     hardware = config.hardware
     per_domain = len(domains) * len(study.backbones)
     return [
-        Stage("panel", len(games), LIGHT + GAME_SECONDS * _mean([g.games for g in games]), 0),
+        Stage("panel", len(games), LIGHT + GAME_SECONDS * _mean([g.tasks for g in games]), 0),
         Stage(
             "collect",
             len(games),
-            LIGHT + GAME_SECONDS * _mean([g.games * g.trajectories_per_game for g in games]),
+            LIGHT + GAME_SECONDS * _mean([g.tasks * g.trajectories_per_task for g in games]),
             0,
         ),
         Stage("decompose", len(games), LIGHT, 0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from wmlab.config.recipes import GrpoRecipe, GrpoSettings
+from wmlab.config.recipes import GrpoSettings
 from wmlab.config.section import Name, Real, Section
 
 
@@ -16,7 +16,3 @@ class Method(Section):
     grpo: GrpoSettings = Field(
         description="keys of section `grpo` that differ here; the others are inherited"
     )
-
-    def recipe(self) -> GrpoRecipe:
-        """What the training command takes."""
-        return GrpoRecipe(**self.grpo.model_dump(), reward_parameters=self.parameters)

@@ -9,10 +9,10 @@ import json
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from wmlab.config.domains import SPLITS, Split, TextWorld
-from wmlab.config.recipes import AgentSpec, Architecture, SftRecipe, SftSettings
+from wmlab.config.domains import SPLITS, DomainSection, Split
+from wmlab.config.recipes import AgentSpec, Architecture, GrpoRecipe, SftRecipe, SftSettings
 from wmlab.config.root import COPY_METHOD, SFT_METHOD, StudyConfig
-from wmlab.config.section import Section
+from wmlab.config.section import Section, changed
 from wmlab.config.study import Tier
 
 WEIGHTS = "model.safetensors"
@@ -174,10 +174,13 @@ class Plan:
 
     # Slices of the configuration ---------------------------------------------------------------
 
-    def domain(self, name: str) -> TextWorld:
+    def domain(self, name: str) -> DomainSection:
         """Section of a domain."""
-        section: TextWorld = getattr(self.config.domains, name)
-        return section
+        return self.config.domain(name)
+
+    def options(self, domain: str) -> str:
+        """``wmlab env panel --options``."""
+        return json.dumps(self.domain(domain).options, sort_keys=True)
 
     def resolved(self) -> str:
         """The whole configuration, inheritance resolved: ``wmlab study freeze --study``."""
@@ -191,9 +194,10 @@ class Plan:
         """``wmlab train tokenizer --recipe``."""
         return _json(self.config.tokenizer)
 
-    def sft_recipe(self, backbone: str) -> str:
+    def sft_recipe(self, domain: str, backbone: str) -> str:
         """``wmlab train sft --role world-model --recipe``."""
-        return _json(_trained(self.config.sft, self.config.backbones[backbone]))
+        settings = changed(self.config.sft, self.domain(domain).sft)
+        return _json(_trained(settings, self.config.backbones[backbone]))
 
     def agent_recipe(self, agent: str) -> str:
         """``wmlab train sft --role agent --recipe``."""
@@ -202,9 +206,11 @@ class Plan:
         architecture = self.config.backbones[entry.architecture]
         return _json(_trained(entry.sft, architecture, thought=entry.thought))
 
-    def grpo_recipe(self, method: str) -> str:
+    def grpo_recipe(self, domain: str, method: str) -> str:
         """``wmlab train grpo --recipe``."""
-        return _json(self.config.methods[method].recipe())
+        entry = self.config.methods[method]
+        settings = changed(entry.grpo, self.domain(domain).grpo)
+        return _json(GrpoRecipe(**settings.model_dump(), reward_parameters=entry.parameters))
 
     def agent_spec(self, agent: str) -> str:
         """``wmlab rollout --agent``: what an episode depends on."""

@@ -27,13 +27,13 @@ Shares = Annotated[tuple[Share, ...], Field(min_length=1, strict=False)]
 class CollectRecipe(Recipe):
     """How real trajectories and demonstrations are played."""
 
-    trajectories_per_game: Count = Field(default=8, description="trajectories played on each game")
+    trajectories_per_task: Count = Field(default=8, description="trajectories played on each game")
     noise: Shares = Field(
         default=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5),
         description="shares of stray actions; trajectory k of a game uses entry k modulo the length",
     )
     step_cap: Count = Field(default=50, description="actions after which a trajectory is cut")
-    demonstrations_per_game: Whole = Field(default=0, description="expert demonstrations a game, for agents")
+    demonstrations_per_task: Whole = Field(default=0, description="expert demonstrations a game, for agents")
     demonstration_noise: Shares = Field(
         default=(0.0, 0.15), description="shares of harmless detours in them: shown, not taught"
     )
@@ -103,6 +103,10 @@ class GrpoSettings(Recipe):
     group: Annotated[int, Field(ge=2)] = Field(default=5, description="samples a prompt")
     temperature: Positive = Field(default=1.3, description="sampling temperature")
     learning_rate: Positive = Field(default=1e-4, description="learning rate")
+    gain_rate: Positive = Field(
+        default=1.0,
+        description="rate of the normalisation gains as a multiple of learning_rate; they are near 1, weights near 0",
+    )
     warmup_steps: Whole = Field(default=5, description="steps in which the rate rises")
     kl_coefficient: NonNegative = Field(
         default=1e-3, description="weight of the low-variance KL to the SFT model"

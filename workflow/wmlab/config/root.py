@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pydantic import Field, model_validator
 
 from wmlab.config.agents import Agent
-from wmlab.config.domains import PUBLISHED_TASKS, SPLITS, Domains
+from wmlab.config.domains import PUBLISHED_TASKS, SEEDED, SPLITS, Domains, DomainSection
 from wmlab.config.evaluation import Evaluation, Stats
 from wmlab.config.filter import Filter
 from wmlab.config.grpo import Method
@@ -16,6 +16,7 @@ from wmlab.config.problems import near_match
 from wmlab.config.recipes import GrpoSettings, SftSettings
 from wmlab.config.section import Section
 from wmlab.config.study import Hardware, Paths, Study
+from wmlab.domains.registry import DOMAINS
 
 SFT_METHOD = "w2w"
 COPY_METHOD = "copy"
@@ -27,7 +28,7 @@ class StudyConfig(Section):
     study: Study
     paths: Paths = Field(default_factory=Paths)
     hardware: Hardware
-    domains: Domains
+    domains: Domains  # type: ignore[valid-type]
     tokenizer: Tokenizer
     backbones: Backbones
     sft: SftSettings
@@ -38,10 +39,15 @@ class StudyConfig(Section):
     evaluation: Evaluation
     stats: Stats
 
+    def domain(self, name: str) -> DomainSection:
+        """Section of a domain of the study."""
+        section: DomainSection = getattr(self.domains, name)
+        return section
+
     @model_validator(mode="after")
     def _names_exist(self) -> StudyConfig:
         study = self.study
-        _known("study.domains", study.domains, Domains.model_fields)
+        _known("study.domains", study.domains, [n for n in DOMAINS if getattr(self.domains, n) is not None])
         _known("study.backbones", study.backbones, self.backbones)
         _known("study.methods", study.methods, [SFT_METHOD, *self.methods])
         _known("study.agents", study.agents, self.agents)
@@ -65,19 +71,17 @@ class StudyConfig(Section):
     @model_validator(mode="after")
     def _splits_disjoint(self) -> StudyConfig:
         for name in self.study.domains:
-            domain = getattr(self.domains, name)
-            ranges = {split: domain.games(split) for split in SPLITS}
+            if name not in SEEDED:
+                continue
+            ranges = {split: self.domain(name).tasks(split) for split in SPLITS}
             for first in SPLITS:
                 for second in SPLITS[SPLITS.index(first) + 1 :]:
                     a, b = ranges[first], ranges[second]
-                    if a.first_seed < b.first_seed + b.games and b.first_seed < a.first_seed + a.games:
+                    if a.first < b.first + b.tasks and b.first < a.first + a.tasks:
                         raise ValueError(
-                            f"domains.{name}: games of {first} and {second} overlap; move first_seed"
+                            f"domains.{name}: tasks of {first} and {second} overlap; move `first`"
                         )
-            if (
-                ranges["train"].first_seed <= PUBLISHED_TASKS
-                or ranges["validation"].first_seed <= PUBLISHED_TASKS
-            ):
+            if min(ranges["train"].first, ranges["validation"].first) <= PUBLISHED_TASKS:
                 raise ValueError(f"domains.{name}: seeds 1 to 200 are the published test tasks; start at 201")
         return self
 

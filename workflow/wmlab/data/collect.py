@@ -52,7 +52,7 @@ def _play_task(job: tuple[Domain, Task, str, CollectRecipe, int]) -> list[dict[s
     environment = domain.open(every_step=True, expert=True)
     rows = []
     try:
-        for number in range(recipe.trajectories_per_game):
+        for number in range(recipe.trajectories_per_task):
             rng = _rng(seed, task.sha256, number)
             noise = recipe.noise[number % len(recipe.noise)]
             rows.append(_play(domain, environment, task, split, number, noise, recipe.step_cap, rng))
@@ -89,7 +89,7 @@ def _play(
                 "observation": step.observation,
                 "reward": step.reward,
                 "done": step.done,
-                "admissible": list(admissible),
+                "admissible": None if step.admissible is None else list(step.admissible),
             }
         )
         score += step.reward
@@ -122,7 +122,7 @@ def _demonstrate_task(job: tuple[Domain, Task, CollectRecipe, int]) -> list[dict
     environment = domain.open()
     rows = []
     try:
-        for number in range(recipe.demonstrations_per_game):
+        for number in range(recipe.demonstrations_per_task):
             noise = recipe.demonstration_noise[number % len(recipe.demonstration_noise)]
             agent = ScriptedAgent(task.domain, epsilon=noise, harmless=True, seed=seed + number)
             messages = [{"role": "system", "content": agent.system_prompt}]

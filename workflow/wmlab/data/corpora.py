@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 from wmlab.data.decompose import admissible_actions, compose_system, split_system
 from wmlab.domains.base import SUCCESS_MARKER
+from wmlab.domains.conventions import UPSTREAM_NAMES, goal_of, known_domain, task_type_of
 from wmlab.errors import InputError
 from wmlab.io.atomic import atomic_path
 
@@ -29,9 +30,7 @@ _MARKER_BEFORE_ACTIONS = re.compile(
     r" \[SUCCESS\](?=\n\nYour admissible actions of the current situation are: )"
 )
 _WEBSHOP_SCORE = re.compile(r"Your score \(min 0\.0, max 1\.0\) \[SEP\] (\d+(?:\.\d+)?)")
-_WEBSHOP_GOAL = re.compile(r"Instruction: \[SEP\] (.*?)(?: \[SEP\]|\n|$)")
-_TASK_GOAL = re.compile(r"Your task is to:? ?([^\n]*)")
-_TASK_NUMBER = re.compile(r"_(\d+)$")
+_MULTI_LINE = ("stabletoolbench",)  # its actions are calls with JSON arguments
 _CLOSED_GAMES = ("*** The End ***", "*** You lost! ***")
 
 
@@ -185,21 +184,11 @@ def _task_id(domain: str, element: Mapping[str, Any], row: int, report: ImportRe
         return f"{domain}_element{row}"
     if isinstance(identity, bool) or not isinstance(identity, int | str):
         raise InputError.at(path, f"id is {type(identity).__name__}", "give an integer or text id", row)
-    return identity if isinstance(identity, str) else f"{domain}_{identity}"
+    return identity if isinstance(identity, str) else f"{UPSTREAM_NAMES[domain]}_{identity}"
 
 
 def _is_success(observation: str) -> bool:
     return observation.endswith(SUCCESS_MARKER) or _MARKER_BEFORE_ACTIONS.search(observation) is not None
-
-
-def goal_of(domain: str, initial_observation: str) -> str:
-    """The goal sentence of an initial observation, or "" where it states none."""
-    if domain == "textworld":
-        opening = initial_observation.partition("-= ")[0]
-        return opening.rpartition("$$")[2].strip()
-    pattern = _WEBSHOP_GOAL if domain == "webshop" else _TASK_GOAL
-    found = pattern.search(initial_observation)
-    return found.group(1).strip() if found else ""
 
 
 def _step(domain: str, action: str, observation: str) -> dict[str, Any]:
@@ -220,11 +209,13 @@ def import_corpus(
 ) -> Iterator[dict[str, Any]]:
     """Yield ``trajectories`` rows of a corpus file, filling ``report``.
 
-    Task id is ``{domain}_{id}``; trajectory id adds the element's index, since ids repeat. The reset's
+    Task id is upstream's item id (``webshop_17``, ``sciworld_41``); trajectory id adds the element's index,
+    since ids repeat. The privileged block of ALFWorld and ScienceWorld gets its own column. The reset's
     action block stays in the text. Rewards are 1.0 at the marker (WebShop: the printed score), else 0.0.
     Raises InputError naming the element (0-based) and message for a wrong role order, a marker before the
-    last turn, or a step after the end.
+    last turn, or a step after the end; and for a domain that no corpus is known of.
     """
+    domain = known_domain(domain)
     for row, element in enumerate(read_array(path)):
         report.trajectories_in += 1
         messages = _messages(element, path, row)
@@ -237,7 +228,7 @@ def import_corpus(
         steps: list[dict[str, Any]] = []
         for k in range(0, len(turns), 2):
             action = clean_action(turns[k][1], report.actions_normalised)
-            if not action or "\n" in action:
+            if not action or ("\n" in action and domain not in _MULTI_LINE):
                 report.trajectories_cut["multi_line_action" if action else "empty_action"] += 1
                 report.steps_cut += (len(turns) - k) // 2
                 break
@@ -253,6 +244,7 @@ def import_corpus(
             continue
         last = steps[-1]
         success = _is_success(last["observation"])
+        goal = goal_of(domain, initial)
         report.trajectories_out += 1
         report.steps_out += len(steps)
         report.successes += success
@@ -262,8 +254,8 @@ def import_corpus(
             "task_id": task_id,
             "split": split,
             "source": "corpus",
-            "goal": goal_of(domain, initial),
-            "task_type": "",
+            "goal": goal,
+            "task_type": task_type_of(domain, goal),
             "initial_observation": initial,
             "privileged": privileged,
             "steps": steps,
@@ -276,18 +268,20 @@ def _element(trajectory: Mapping[str, Any], source: object, row: int) -> dict[st
     task_id, initial, steps = (trajectory[name] for name in ("task_id", "initial_observation", "steps"))
     if task_id is None or initial is None or steps is None:
         raise InputError.at(source, "a field is null", "drop or repair the trajectory", row)
-    number = _TASK_NUMBER.search(task_id)
+    name, _, digits = task_id.rpartition("_")
+    numbered = digits.isascii() and digits.isdigit() and str(int(digits)) == digits
+    plain = numbered and name == UPSTREAM_NAMES.get(trajectory["domain"], trajectory["domain"])
     messages = [{"role": "system", "content": compose_system(initial, trajectory["privileged"])}]
     for step in steps:
         messages.append({"role": "user", "content": step["action"]})
         messages.append({"role": "assistant", "content": step["observation"]})
-    return {"id": int(number.group(1)) if number else task_id, "messages": messages}
+    return {"id": int(digits) if plain else task_id, "messages": messages}
 
 
 def export_corpus(path: str | Path, trajectories: Iterable[Mapping[str, Any]], source: object) -> int:
     """Write trajectories as a Word2World corpus, atomically; return their number.
 
-    ``id`` is the number at the end of the task id, or the whole task id where it has none.
+    ``id`` is the number of an upstream item id, or the whole task id where it is another one.
     """
     count = 0
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as handle:

@@ -11,29 +11,38 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from wmlab.domains.conventions import PAGE_ACTIONS_HEAD, RESET_ACTIONS_HEAD
 from wmlab.errors import InputError
 
 PRIVILEGED_HEAD = "# Environment Information (Only visible to Assistant)\n\n"
 PRIVILEGED_BREAK = "\n\n# User Environment Information (Displayed to User)\n\n"
-_RESET_ACTIONS = re.compile(r"\nAVAILABLE ACTIONS: (?P<list>[^\n]*)\n?\Z")
-_PAGE_HEAD = "\n\nYour admissible actions of the current situation are: \n[\n"
-_PAGE_ACTIONS = re.compile(re.escape(_PAGE_HEAD) + r"(?P<list>.*?)\n?\]\.(?: \[SUCCESS\])?\Z", re.DOTALL)
+_RESET_ACTIONS = re.compile(re.escape(RESET_ACTIONS_HEAD) + r"(?P<list>[^\n]*)\n?\Z")
+_PAGE_ACTIONS = re.compile(
+    re.escape(PAGE_ACTIONS_HEAD) + r"(?P<list>.*?)\n?\]\.(?: \[SUCCESS\])?\Z", re.DOTALL
+)
 
-TEXTWORLD_VERBS = frozenset(
-    ("go", "look", "inventory", "examine", "open", "close", "lock", "unlock", "take", "drop", "put")
-) | frozenset(("insert", "eat", "wait", "help", "goal", "score"))
-_SYNONYMS = {
-    "i": "inventory",
-    "inv": "inventory",
-    "l": "look",
-    "x": "examine",
-    "get": "take",
-    "pick": "take",
-    "z": "wait",
-    "walk": "go",
-    **dict.fromkeys(("north", "south", "east", "west", "n", "s", "e", "w"), "go"),
+_COMPASS = ("north", "south", "east", "west", "n", "s", "e", "w")
+_VERBS = {
+    domain: frozenset(words.split())
+    for domain, words in {
+        "textworld": "go look inventory examine open close lock unlock take drop put insert eat wait help goal score",
+        "alfworld": "go take put open close use heat cool clean slice examine look inventory help think",
+        "scienceworld": "open close activate deactivate connect disconnect use look read move pick put pour dunk mix"
+        " go teleport eat flush focus wait task inventory reset choose",
+        "cookingworld": "look inventory read examine open close take put drop go cook chop slice dice prepare eat wait",
+    }.items()
 }
-_WEBSHOP_ACTION = re.compile(r"(?P<verb>search|click|think)\[", re.IGNORECASE)
+# The same command in other words: parsers accept several, the two ALFWorld grammars differ in one.
+_SYNONYMS: dict[str, dict[str, str]] = {
+    "textworld": {
+        "i": "inventory", "inv": "inventory", "l": "look", "x": "examine", "get": "take", "pick": "take",
+        "z": "wait", "walk": "go", **dict.fromkeys(_COMPASS, "go"),
+    },
+    "alfworld": {"move": "put", "toggle": "use"},
+    "scienceworld": {"wait1": "wait", "drop": "put", "walk": "go", "examine": "look"},
+    "cookingworld": {"move": "go", "get": "take", "pick": "take", "cut": "chop", **dict.fromkeys(_COMPASS, "go")},
+}  # fmt: skip
+_SHOP_ACTION = re.compile(r"(?P<verb>search|click|think)\[", re.IGNORECASE)
 
 
 def compose_system(initial_observation: str, privileged: str | None) -> str:
@@ -54,7 +63,7 @@ def split_system(content: str) -> tuple[str, str | None]:
 
 def _page_block(observation: str) -> re.Match[str] | None:
     """The WebShop block, searched from its last head so that time stays linear."""
-    start = observation.rfind(_PAGE_HEAD)
+    start = observation.rfind(PAGE_ACTIONS_HEAD)
     return _PAGE_ACTIONS.match(observation, start) if start >= 0 else None
 
 
@@ -79,18 +88,20 @@ def without_admissible(observation: str) -> str:
 def action_type(domain: str, action: str) -> str:
     """The kind of an action: its verb, normalised; ``other`` when the domain does not know the verb.
 
-    TextWorld: the first word, with the parser's synonyms folded (``north`` is ``go``, ``x`` is
-    ``examine``). WebShop: ``search``, ``click`` or ``think``. Elsewhere the first word.
+    Parser games: the first word with synonyms folded (TextWorld's ``north`` is ``go``, ALFWorld's ``move``
+    of the new grammar is the old one's ``put``, a number that answers ScienceWorld's menu is ``choose``).
+    WebShop: ``search``, ``click`` or ``think``. A domain without a list of verbs: the first word.
     """
     if domain == "webshop":
-        match = _WEBSHOP_ACTION.match(action.strip())
+        match = _SHOP_ACTION.match(action.strip())
         return match["verb"].lower() if match else "other"
     first = action.split(maxsplit=1)
     verb = first[0].casefold() if first else ""
-    if domain != "textworld":
-        return verb or "other"
-    verb = _SYNONYMS.get(verb, verb)
-    return verb if verb in TEXTWORLD_VERBS else "other"
+    if domain == "scienceworld" and verb.isdigit():
+        return "choose"
+    verb = _SYNONYMS.get(domain, {}).get(verb, verb)
+    known = _VERBS.get(domain)
+    return verb if verb and (known is None or verb in known) else "other"
 
 
 def history_is_whole(history: Any) -> bool:

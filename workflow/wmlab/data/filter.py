@@ -14,7 +14,7 @@ import math
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from wmlab.data.decompose import history_is_whole, split_system, without_admissible
+from wmlab.domains.conventions import SEARCH_BAR
 from wmlab.errors import InputError
 from wmlab.metrics.text import token_f1
 
@@ -31,7 +32,22 @@ DEFAULT_BUDGET = 6_000  # the paper's TextWorld yield
 Order = Literal["hardest", "random"]
 REASONS = ("terminal", "held_out", "invalid_action", "duplicate", "too_easy", "over_budget")
 _WEBSHOP_ACTION = re.compile(r"(search|click)\[(.*)\]\s*", re.DOTALL | re.IGNORECASE)
-_SEARCH_BAR = "search[<your query>]"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a domain's transitions are chosen: ``max_f1`` keeps the hard ones, None splits a budget over types.
+
+    ``valid`` says whether an expert action makes sense in the state it is taken in.
+    """
+
+    max_f1: float | None = None
+    valid: Callable[[str, Sequence[str] | None], bool] | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name in the report."""
+        return "sqrt_pool_hardness" if self.max_f1 is None else f"f1_below_{self.max_f1:g}"
 
 
 @dataclass(frozen=True)
@@ -86,8 +102,27 @@ def webshop_action_is_valid(action: str, admissible: Sequence[str] | None) -> bo
         return True
     listed = {item.strip().casefold() for item in admissible}
     if match.group(1).casefold() == "search":
-        return _SEARCH_BAR in listed
+        return SEARCH_BAR in listed
     return f"click[{match.group(2).strip().casefold()}]" in listed
+
+
+_BUDGET = Rule()
+RULES: dict[str, Rule] = {
+    "textworld": _BUDGET,
+    "alfworld": _BUDGET,
+    "scienceworld": _BUDGET,
+    "cookingworld": _BUDGET,
+    "stabletoolbench": _BUDGET,
+    "webshop": Rule(WEBSHOP_MAX_F1, webshop_action_is_valid),
+}
+"""The rule of each domain (metrics.md 7). ScienceWorld's and ALFWorld's experts only act as their engines allow."""
+
+
+def rule_of(domain: str) -> Rule:
+    """The rule of a domain. Raises InputError for an unknown one."""
+    if domain not in RULES:
+        raise InputError(f"domain {domain!r}: no difficulty rule; choose from {', '.join(RULES)}")
+    return RULES[domain]
 
 
 def apportion(pools: Mapping[str, int], weights: Mapping[str, float], budget: int) -> dict[str, int]:
@@ -159,6 +194,7 @@ def _collect(
     sampled: bool = False,
 ) -> tuple[list[Candidate], dict[str, Counter[str]], int]:
     """Eligible candidates, drop reasons per action type, and the number of rows."""
+    rule = rule_of(domain)
     candidates: list[Candidate] = []
     dropped: dict[str, Counter[str]] = defaultdict(Counter)
     ids: set[str] = set()
@@ -192,7 +228,7 @@ def _collect(
             reason = "terminal"
         elif content_hash(row["history"][0]["content"]) in excluded:
             reason = "held_out"
-        elif domain == "webshop" and not webshop_action_is_valid(row["action"], row["admissible"]):
+        elif rule.valid is not None and not rule.valid(row["action"], row["admissible"]):
             reason = "invalid_action"
         elif pair in pairs:
             reason = "duplicate"
@@ -225,20 +261,21 @@ def select(
     """
     if order not in ("hardest", "random"):
         raise InputError(f"order {order!r} unknown; use hardest or random")
+    rule = rule_of(domain)
     candidates, dropped, total = _collect(rows, predictions, domain, excluded or set(), source, sampled)
     pool_of: dict[str, list[Candidate]] = defaultdict(list)
     for one in candidates:
         pool_of[one.action_type].append(one)
     hardness = {name: 1.0 - math.fsum(one.f1 for one in pool) / len(pool) for name, pool in pool_of.items()}
     open_to = dict(pool_of)
-    if domain == "webshop":
-        open_to = {name: [one for one in pool if one.f1 < WEBSHOP_MAX_F1] for name, pool in pool_of.items()}
+    if rule.max_f1 is not None:
+        open_to = {name: [one for one in pool if one.f1 < rule.max_f1] for name, pool in pool_of.items()}
         for name, pool in pool_of.items():
             if easy := len(pool) - len(open_to[name]):
                 dropped[name]["too_easy"] += easy
     sizes = {name: len(pool) for name, pool in open_to.items()}
-    if domain == "webshop":
-        budgets = _webshop_budgets(open_to, budget, order, seed)
+    if rule.max_f1 is not None:
+        budgets = _hardest_budgets(open_to, budget, order, seed)
     else:
         weights = {name: math.sqrt(size * max(hardness[name], 0.0)) for name, size in sizes.items()}
         budgets = apportion(sizes, weights, DEFAULT_BUDGET if budget is None else budget)
@@ -251,10 +288,10 @@ def select(
     report = {
         "schema": 1,
         "domain": domain,
-        "rule": "f1_below_0.35" if domain == "webshop" else "sqrt_pool_hardness",
+        "rule": rule.name,
         "order": order,
         "seed": seed,
-        "budget": budget if budget is not None or domain == "webshop" else DEFAULT_BUDGET,
+        "budget": budget if budget is not None or rule.max_f1 is not None else DEFAULT_BUDGET,
         "n_in": total,
         "n_kept": len(kept),
         "dropped": {reason: sum(dropped[name][reason] for name in types) for reason in REASONS},
@@ -272,7 +309,7 @@ def select(
     return Selection(frozenset(kept), report)
 
 
-def _webshop_budgets(
+def _hardest_budgets(
     pools: Mapping[str, Sequence[Candidate]], budget: int | None, order: Order, seed: int
 ) -> dict[str, int]:
     """All hard transitions, or the ``budget`` hardest (or randomly drawn) of them over all types."""

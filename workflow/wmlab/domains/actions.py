@@ -7,11 +7,11 @@ import unicodedata
 MAX_ACTION_CHARACTERS = 200
 
 
-def normalise_action(text: str) -> str:
-    """One printable line: white space collapsed, control characters dropped, at most 200 characters.
+def normalise_action(text: str, limit: int = MAX_ACTION_CHARACTERS) -> str:
+    """One printable line: white space collapsed, control characters dropped, at most ``limit`` characters.
 
     Model output is data: line breaks would otherwise become several commands of a parser game.
     """
-    head = text[: 4 * MAX_ACTION_CHARACTERS]
+    head = text[: 4 * limit]
     printable = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in head)
-    return " ".join(printable.split())[:MAX_ACTION_CHARACTERS].rstrip()
+    return " ".join(printable.split())[:limit].rstrip()

@@ -22,6 +22,7 @@ class Task:
     domain: str
     goal: str
     initial_observation: str
+    privileged: str | None = None  # what only the world model is told (formats.md 1.2); not in the hash
 
     @property
     def sha256(self) -> str:

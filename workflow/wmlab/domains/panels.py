@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
-from wmlab.domains.base import Domain, Options, Task
+from wmlab.domains.base import Domain, Options, RealEnvironment, Task
 from wmlab.domains.registry import make_domain
 from wmlab.errors import InputError
 from wmlab.io.atomic import write_json
@@ -21,15 +23,20 @@ def load_task(domain: Domain, task_id: str) -> Task:
     """Build one task from its environment (generates the game when it is not cached)."""
     environment = domain.open()
     try:
-        return environment.load(task_id)
+        return _with_privileged(environment, task_id)
     finally:
         environment.close()
+
+
+def _with_privileged(environment: RealEnvironment, task_id: str) -> Task:
+    task = environment.load(task_id)
+    return task if task.privileged is not None else replace(task, privileged=environment.privileged)
 
 
 def _load_share(domain: Domain, task_ids: list[str]) -> list[Task]:
     environment = domain.open()
     try:
-        return [environment.load(task_id) for task_id in task_ids]
+        return [_with_privileged(environment, task_id) for task_id in task_ids]
     finally:
         environment.close()
 
@@ -48,19 +55,29 @@ def build_panel(domain: Domain, task_ids: list[str], workers: int) -> list[Task]
 
 
 def write_panel(
-    path: str | Path, domain: str, split: str, tasks: Iterable[Task], options: Options | None = None
+    path: str | Path,
+    domain: str,
+    split: str,
+    tasks: Iterable[Task],
+    options: Options | None = None,
+    agent: Mapping[str, str] | None = None,
 ) -> None:
-    """Write panel.json: the tasks with their content hashes, and the options their domain was opened with."""
-    rows = [
-        {
-            "task_id": task.task_id,
-            "goal": task.goal,
-            "initial_observation": task.initial_observation,
-            "sha256": task.sha256,
-        }
-        for task in tasks
-    ]
-    head = {"schema": SCHEMA, "domain": domain, "split": split, "options": dict(options or {})}
+    """Write panel.json: the tasks with their content hashes, and the options their domain was opened with.
+
+    ``agent`` is what upstream's contexts tell an agent beside the tasks: ``prompt`` and ``acknowledgement``.
+    """
+    rows = []
+    for task in tasks:
+        row = {name: getattr(task, name) for name in ("task_id", "goal", "initial_observation", "sha256")}
+        rows.append(row if task.privileged is None else {**row, "privileged": task.privileged})
+    head: dict[str, Any] = {
+        "schema": SCHEMA,
+        "domain": domain,
+        "split": split,
+        "options": dict(options or {}),
+    }
+    if agent:
+        head["agent"] = dict(agent)
     write_json(path, {**head, "tasks": rows})
 
 
@@ -92,7 +109,10 @@ def read_panel(path: str | Path) -> list[Task]:
             raise InputError.at(
                 path, f"a task lacks one of {', '.join(names)} as text", "make the panel again", number
             )
-        task = Task(row["task_id"], data["domain"], row["goal"], row["initial_observation"])
+        if not isinstance(row.get("privileged"), str | None):
+            raise InputError.at(path, "a task's privileged block is not text", "make the panel again", number)
+        shown = row["initial_observation"]
+        task = Task(row["task_id"], data["domain"], row["goal"], shown, row.get("privileged"))
         if task.sha256 != row["sha256"]:
             raise InputError.at(
                 path, f"task '{task.task_id}' is not what its sha256 says", "make the panel again", number
@@ -107,6 +127,14 @@ def read_panel(path: str | Path) -> list[Task]:
 def panel_split(path: str | Path) -> str:
     """The split name a panel was frozen for."""
     return str(json.loads(Path(path).read_text(encoding="utf-8")).get("split", ""))
+
+
+def panel_agent(path: str | Path) -> dict[str, str]:
+    """What upstream's contexts told the agents of a panel: ``prompt``, ``acknowledgement``; {} elsewhere."""
+    told = json.loads(Path(path).read_text(encoding="utf-8")).get("agent", {})
+    if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
+        raise InputError.at(path, "'agent' is not an object of texts", "import the contexts again")
+    return told
 
 
 def panel_domain(path: str | Path, cache_dir: str | Path) -> Domain:

@@ -87,6 +87,11 @@ class WorkerPool:
         answers = self._ask("reset", dict(enumerate(tasks)))
         return [answers[index] for index in range(len(tasks))]
 
+    def start(self, index: int, task: Task) -> Observation | Exception:
+        """Start one episode at an index, whatever the others do."""
+        answer: Observation | Exception = self._ask("reset", {index: task})[index]
+        return answer
+
     def step(self, actions: Mapping[int, str]) -> dict[int, Step | Exception]:
         """Step the episodes named; an exception in the answer ends its episode."""
         return self._ask("step", actions)

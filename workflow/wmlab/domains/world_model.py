@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from wmlab.data.decompose import compose_system
 from wmlab.domains.base import SUCCESS_MARKER, Observation, Step, Task
 from wmlab.lm.base import Sampling
 from wmlab.lm.hf import HFModel
@@ -29,7 +30,7 @@ class WorldModelBatch:
         self._runs += 1
         self.n_tokens = dict.fromkeys(range(len(tasks)), 0)
         self._dialogues = {
-            index: [{"role": "system", "content": task.initial_observation}]
+            index: [{"role": "system", "content": compose_system(task.initial_observation, task.privileged)}]
             for index, task in enumerate(tasks)
         }
         return [Observation(task.initial_observation, None) for task in tasks]

@@ -13,7 +13,7 @@ STEP = pa.struct(
         ("observation", pa.string()),
         ("reward", pa.float64()),
         ("done", pa.bool_()),
-        ("admissible", pa.list_(pa.string())),  # null when the environment does not list actions
+        ("admissible", pa.list_(pa.string())),  # after the action; null when the environment lists none
     ]
 )
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wmlab.domains.conventions import acknowledgement_of, canonical_item_id
 from wmlab.errors import InputError
 from wmlab.io.atomic import write_json
 from wmlab.io.jsonl import read_jsonl, write_jsonl
@@ -21,8 +22,6 @@ MODES = ("real", "wm", "w2r")
 STATUSES = ("finished", "step_cap", "error")
 W2R_FOLDER = "valid_on_real_env"
 DEFAULT_STEP_CAP = 50
-# Upstream agents answer the prompt with a fixed line (formats.md 1.3).
-ACKNOWLEDGEMENT = {"textworld": "Understood. I will respond with one valid action per turn."}
 
 
 @dataclass(frozen=True)
@@ -213,7 +212,7 @@ def _read_upstream_file(path: Path, mode: str, step_cap: int) -> Episode:
     success = _binary(path, data, "success", default=False if failure else None)
     capped = not success and len(actions) >= step_cap
     row = {
-        "item_id": item_id,
+        "item_id": canonical_item_id(item_id),
         "mode": mode,
         "agent_id": ours.get("agent_id", ""),
         "model_id": ours.get("model_id"),
@@ -302,7 +301,7 @@ def _exported_turns(episode: Episode) -> list[dict[str, str]]:
     """Turns that start with upstream's pair: prompt (empty when there was none) and acknowledgement."""
     messages, actions = list(episode.messages), iter(episode.actions)
     prompt = messages.pop(0)["content"] if messages and messages[0]["role"] == "system" else ""
-    reply = ACKNOWLEDGEMENT.get(episode.item_id.rsplit("_", 1)[0], "Ok.")
+    reply = acknowledgement_of(episode.item_id.split("_", 1)[0])
     turns = [{"role": "user", "content": prompt}, {"role": "assistant", "content": reply}]
     for message in messages:
         content = message["content"]

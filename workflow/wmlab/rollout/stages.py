@@ -6,8 +6,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from wmlab.agents.base import Agent
 from wmlab.agents.registry import make_agent
 from wmlab.config.recipes import AgentSpec, load_recipe
+from wmlab.domains.base import EnvironmentBatch
 from wmlab.domains.panels import panel_domain, read_panel
 from wmlab.domains.workers import WorkerPool
 from wmlab.errors import InputError
@@ -30,27 +32,14 @@ def run_real(
     batch: int,
 ) -> None:
     """``wmlab rollout real``."""
-    started = time.time()
-    tasks = read_panel(panel)
     spec = load_recipe(AgentSpec, agent_text)
     _threads(spec, threads)
-    agent = make_agent(spec, tasks[0].domain, agent_model, seed)
-    config = {"agent": spec.model_dump(mode="json"), "mode": "real", "step_cap": step_cap, "threads": threads}
-    inputs = [panel, *_weights(agent_model)]
+    run = _Run(panel, out, "real", step_cap, batch, [*_weights(agent_model)], seed)
+    agent = make_agent(spec, run.tasks[0].domain, agent_model, seed)
     with WorkerPool(panel_domain(panel, cache).open, workers) as pool:
-        rows = rollout(
-            pool,
-            agent,
-            tasks,
-            mode="real",
-            agent_id=spec.agent_id,
-            model_id=None,
-            step_cap=step_cap,
-            out=out,
-            batch_size=batch,
-            run=run_key(config, seed, inputs),
+        run.play(
+            pool, agent, spec.agent_id, None, {"agent": spec.model_dump(mode="json"), "threads": threads}
         )
-    _finish(out, rows, config, seed, inputs, started)
 
 
 def run_world_model(
@@ -70,61 +59,78 @@ def run_world_model(
     from wmlab.domains.world_model import WorldModelBatch
     from wmlab.lm.hf import HFModel
 
-    started = time.time()
-    tasks = read_panel(panel)
     spec = load_recipe(AgentSpec, agent_text)
     torch.set_num_threads(threads)
-    agent = make_agent(spec, tasks[0].domain, agent_model, seed)
+    run = _Run(panel, out, "wm", step_cap, batch, [*_weights(model), *_weights(agent_model)], seed)
+    agent = make_agent(spec, run.tasks[0].domain, agent_model, seed)
     lm = HFModel.load(model, "/".join(model.parts[-2:]))
-    world = WorldModelBatch(lm)
-    config = {"agent": spec.model_dump(mode="json"), "mode": "wm", "step_cap": step_cap, "threads": threads}
-    inputs = [panel, *_weights(model), *_weights(agent_model)]
-    rows = rollout(
-        world,
-        agent,
-        tasks,
-        mode="wm",
-        agent_id=spec.agent_id,
-        model_id=lm.model_id,
-        step_cap=step_cap,
-        out=out,
-        batch_size=batch,
-        run=run_key(config, seed, inputs),
-    )
-    _finish(out, rows, config, seed, inputs, started)
+    config = {"agent": spec.model_dump(mode="json"), "threads": threads}
+    run.play(WorldModelBatch(lm), agent, spec.agent_id, lm.model_id, config)
 
 
 def run_replay(
     episodes: Path, panel: Path, out: Path, cache: Path, workers: int, step_cap: int, batch: int
 ) -> None:
     """``wmlab rollout replay``. Raises InputError when an episode of the panel is missing."""
-    started = time.time()
-    tasks = read_panel(panel)
+    run = _Run(panel, out, "w2r", step_cap, batch, [episodes], None)
     recorded = read_episodes(episodes, "real", "wm")
-    missing = [task.task_id for task in tasks if task.task_id not in {e.item_id for e in recorded}]
+    there = {episode.item_id for episode in recorded}
+    missing = [task.task_id for task in run.tasks if task.task_id not in there]
     if missing:
         raise InputError.at(
             episodes,
             f"{len(missing)} tasks of the panel are missing ({missing[0]} …)",
             "finish that rollout first",
         )
-    agent = RecordedAgent(recorded)
-    config = {"mode": "w2r", "step_cap": step_cap}
-    inputs = [panel, episodes]
+    first = recorded[0]
     with WorkerPool(panel_domain(panel, cache).open, workers) as pool:
+        run.play(pool, RecordedAgent(recorded), first.agent_id, first.model_id, {})
+
+
+class _Run:
+    """What the three commands have in common: the panel's tasks, the run's identity, the files."""
+
+    def __init__(
+        self,
+        panel: Path,
+        out: Path,
+        mode: str,
+        step_cap: int,
+        batch: int,
+        inputs: list[Path],
+        seed: int | None,
+    ) -> None:
+        self.started = time.time()
+        self.tasks = read_panel(panel)
+        self.out, self.mode, self.step_cap, self.batch, self.seed = out, mode, step_cap, batch, seed
+        self.inputs = [panel, *inputs]
+
+    def play(
+        self,
+        environment: EnvironmentBatch,
+        agent: Agent,
+        agent_id: str,
+        model_id: str | None,
+        config: dict[str, Any],
+    ) -> None:
+        """Play all tasks, write the episodes and where they come from."""
+        config = {**config, "mode": self.mode, "step_cap": self.step_cap}
         rows = rollout(
-            pool,
+            environment,
             agent,
-            tasks,
-            mode="w2r",
-            agent_id=recorded[0].agent_id,
-            model_id=recorded[0].model_id,
-            step_cap=step_cap,
-            out=out,
-            batch_size=batch,
-            run=run_key(config, None, inputs),
+            self.tasks,
+            mode=self.mode,
+            agent_id=agent_id,
+            model_id=model_id,
+            step_cap=self.step_cap,
+            out=self.out,
+            batch_size=self.batch,
+            run=run_key(config, self.seed, self.inputs),
         )
-    _finish(out, rows, config, None, inputs, started)
+        write_meta(self.out, config=config, seed=self.seed, inputs=self.inputs, started=self.started)
+        errors = sum(row["status"] == "error" for row in rows)
+        won = sum(row["success"] for row in rows)
+        print(f"{self.out}: {won}/{len(rows)} won, {errors} errors")
 
 
 def _threads(spec: AgentSpec, threads: int) -> None:
@@ -136,17 +142,3 @@ def _threads(spec: AgentSpec, threads: int) -> None:
 
 def _weights(model: Path | None) -> list[Path]:
     return [] if model is None else [model / "model.safetensors"]
-
-
-def _finish(
-    out: Path,
-    rows: list[dict[str, Any]],
-    config: dict[str, Any],
-    seed: int | None,
-    inputs: list[Path],
-    started: float,
-) -> None:
-    write_meta(out, config=config, seed=seed, inputs=inputs, started=started)
-    errors = sum(row["status"] == "error" for row in rows)
-    won = sum(row["success"] for row in rows)
-    print(f"{out}: {won}/{len(rows)} won, {errors} errors")

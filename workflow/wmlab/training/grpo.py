@@ -141,8 +141,13 @@ class Grpo:
         self.policy, self.frozen = policy, frozen
         self.reward, self.reference = reward, reference
         self.recipe, self.seed, self.run = recipe, seed, run
+        weights = [p for p in policy.model.parameters() if p.ndim > 1]
+        gains = [p for p in policy.model.parameters() if p.ndim <= 1]
         self.optimizer = torch.optim.AdamW(
-            policy.model.parameters(), lr=recipe.learning_rate, weight_decay=0.0, foreach=True
+            [{"params": weights, "multiple": 1.0}, {"params": gains, "multiple": recipe.gain_rate}],
+            lr=recipe.learning_rate,
+            weight_decay=0.0,
+            foreach=True,
         )
         self.curve: list[dict[str, Any]] = []
         self.samples = self.failures = 0
@@ -205,7 +210,8 @@ class Grpo:
         ]
         groups = [group for group in groups if group.branches]
         for settings in self.optimizer.param_groups:
-            settings["lr"] = recipe.learning_rate * min(1.0, (step + 1) / max(1, recipe.warmup_steps))
+            risen = min(1.0, (step + 1) / max(1, recipe.warmup_steps))
+            settings["lr"] = recipe.learning_rate * settings["multiple"] * risen
         self.optimizer.zero_grad(set_to_none=True)
         total: Counter[str] = Counter()
         loss_value = 0.0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from wmlab.data.decompose import compose_system
 from wmlab.errors import InputError
 from wmlab.lm.tokenizer import encode_turns
 
@@ -24,9 +25,7 @@ class TrainingSequence:
 
 def world_model_chat(trajectory: dict[str, Any]) -> list[dict[str, str]]:
     """A trajectory in world-model roles: system = first observation, user = action, assistant = observation."""
-    head = trajectory["initial_observation"]
-    if trajectory.get("privileged"):
-        head = trajectory["privileged"] + head
+    head = compose_system(trajectory["initial_observation"], trajectory.get("privileged"))
     chat = [{"role": "system", "content": head}]
     for step in trajectory["steps"]:
         chat.append({"role": "user", "content": step["action"]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from pathlib import Path
 
@@ -109,7 +110,7 @@ def run_grpo(
         reference = ReferenceAgent(HFModel.load(reference_dir))
     reward = make_reward(reward_name, recipe.reward_parameters, (lambda: reference) if reference else None)
     policy = HFModel.load(model_dir)
-    frozen = load_model(model_dir)
+    frozen = copy.deepcopy(policy.model)
     offered = prompts_of(policy, read_table(transitions, "transitions"))
     prompts = [prompt for prompt in offered if len(prompt.ids) <= recipe.max_prompt_tokens]
     if offered and not prompts:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from wmlab.domains.alfworld.games import PREFIX, SCHEMA, Record, number_of, read_record
+from wmlab.domains.registry import check_split
 from wmlab.errors import InputError
 from wmlab.io.atomic import write_json
 
@@ -51,8 +52,7 @@ class OfficialGames:
                 f"split {split}: {self.path} holds evaluation games; train and validate on generated ones "
                 "(leave out the option games)"
             )
-        if split not in FOLDERS:
-            raise InputError(f"split {split!r}: not known; choose from {', '.join(FOLDERS)}")
+        check_split(split, tuple(FOLDERS))
         found = self._index().get(FOLDERS[split], {})
         if not found:
             raise InputError.at(self.path, f"no games of {FOLDERS[split]}", _FIX)

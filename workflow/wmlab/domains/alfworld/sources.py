@@ -8,10 +8,10 @@ from typing import Protocol
 
 from wmlab.domains.alfworld.games import Record, ensure_game, number_of
 from wmlab.domains.alfworld.official import OfficialGames
+from wmlab.domains.registry import check_split
 from wmlab.errors import InputError
 
 TEST_SEEDS = 200
-SPLITS = ("test", "train", "validation")
 
 
 class Source(Protocol):
@@ -35,8 +35,7 @@ class Generated:
 
     def task_ids(self, split: str, first: int, n: int) -> list[str]:
         """Seeds first to first+n-1. Raises InputError when training would use a test seed."""
-        if split not in SPLITS:
-            raise InputError(f"split {split!r}: not known; choose from {', '.join(SPLITS)}")
+        check_split(split)
         if split != "test" and first <= TEST_SEEDS:
             raise InputError(
                 f"split {split}: seeds 1 to {TEST_SEEDS} are the test tasks; use --first-seed {TEST_SEEDS + 1} or more"

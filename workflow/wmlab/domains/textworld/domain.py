@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from wmlab.domains.base import Options
-from wmlab.domains.registry import check_options
+from wmlab.domains.registry import check_options, check_split
 from wmlab.domains.textworld.environment import TextWorldEnvironment
 from wmlab.errors import InputError
 
@@ -37,6 +37,7 @@ class TextWorldDomain:
 
     def task_ids(self, split: str, first: int, n: int) -> list[str]:
         """Seeds first to first+n-1. Raises InputError when training would use a published test task."""
+        check_split(split)
         if split != "test" and first <= PUBLISHED_TASKS:
             raise InputError(
                 f"split {split}: seeds 1 to {PUBLISHED_TASKS} are the published test tasks; "

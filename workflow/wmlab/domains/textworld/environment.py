@@ -54,6 +54,11 @@ class TextWorldEnvironment:
         """Score so far, in points."""
         return float(self._state["score"] or 0)
 
+    @property
+    def max_score(self) -> float:
+        """Points of a won game."""
+        return float(self._state["max_score"] or 0)
+
     task_type = "tw-simple"
     privileged = None
 
