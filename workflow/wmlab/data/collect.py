@@ -45,7 +45,7 @@ def demonstrate(
     with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
         played = track(pool.map(_demonstrate_task, jobs), "demonstrations", len(jobs), "games")
         rows = [row for rows in played for row in rows]
-    wanted = len(jobs) * recipe.demonstrations_per_game
+    wanted = len(jobs) * recipe.demonstrations_per_task
     if len(rows) < wanted:
         print(f"demonstrations: {wanted - len(rows)} of {wanted} failed and are left out", file=sys.stderr)
     if 2 * len(rows) < wanted:

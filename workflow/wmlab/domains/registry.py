@@ -14,7 +14,7 @@ from typing import cast
 from wmlab.domains.base import Domain, DomainMaker, Options
 from wmlab.errors import InputError
 
-DOMAINS = ("textworld", "webshop")
+DOMAINS = ("textworld", "webshop", "alfworld")
 
 
 def check_domain(domain: str) -> str:
