@@ -74,7 +74,7 @@ def build(folder: Path, sources: Sources, *, human_goals: bool, seed: int) -> Re
         database.execute("ATTACH ? AS scratch", (str(scratch),))
         database.execute("PRAGMA scratch.journal_mode = OFF")
         for name in ("main", "scratch"):
-            database.execute(f"PRAGMA {name}.cache_size = -65536")  # kilobytes
+            database.execute(f"PRAGMA {name}.cache_size = -32768")  # kilobytes
         database.execute("BEGIN")
         database.execute("CREATE TABLE scratch.entries (asin TEXT PRIMARY KEY, entry TEXT) WITHOUT ROWID")
         database.execute("CREATE TABLE scratch.human (asin TEXT PRIMARY KEY, entry TEXT) WITHOUT ROWID")

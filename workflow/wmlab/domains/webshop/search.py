@@ -22,7 +22,7 @@ from wmlab.domains.webshop.analysis import analyse
 
 K1, B = 0.9, 0.4
 HITS = 50
-CHUNK = 4_000_000
+CHUNK = 2_000_000
 """Postings held in memory while building (12 bytes each, four times that while a chunk is sorted)."""
 Array = npt.NDArray[Any]
 
