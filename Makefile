@@ -40,8 +40,13 @@ $(STAMP): $(REQUIREMENTS) pyproject.toml
 	  echo "error: $$python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2
 	  exit 2
 	fi
+	for tool in g++ make; do
+	  command -v $$tool > /dev/null || { echo "error: $$tool is missing (two parsers are compiled); on Debian: apt-get install build-essential" >&2; exit 2; }
+	done
 	echo "making $(VENV) with $$("$$python" --version)"
 	"$$python" -m venv --clear $(VENV)
+	export PATH="$$PWD/$(BIN):$$PATH"
+	command -v cmake > /dev/null || $(BIN)/python -m pip install --quiet $(PIP_FLAGS) 'cmake<4'
 	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) -r $(REQUIREMENTS)
 	$(BIN)/python -m pip install --quiet --no-deps -e .
 	touch $(STAMP)

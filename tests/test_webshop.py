@@ -193,7 +193,7 @@ def test_500_exploring_episodes_end_without_a_crash(environment: WebShopEnvironm
 
 
 def test_a_collected_trajectory_replays(environment: WebShopEnvironment) -> None:
-    recipe = CollectRecipe(trajectories_per_game=2, noise=[0.0, 0.4], step_cap=30)
+    recipe = CollectRecipe(trajectories_per_task=2, noise=[0.0, 0.4], step_cap=30)
     task = environment.load("webshop_600")
     rows = _play_task((DOMAIN, task, "validation", recipe, 0))
     assert rows[0]["success"] and rows[0]["task_type"] == environment.task_type
