@@ -43,9 +43,9 @@ from __future__ import annotations
 import re
 
 from wmlab.metrics.ssf.alfworld_rules import table
-from wmlab.metrics.ssf.scan import Reading, flatten, found, remembered, rules_by_first_word, scan
+from wmlab.metrics.ssf.scan import Reading, flatten, found, gap, remembered, rules_by_first_word, scan
 
-_SKIP = re.compile(r"(?:[ .,!?;>*#|]|-(?!=))*")
+_BETWEEN = gap(r"(?:[ .,!?;>*#|]|-(?!=))*")
 _MESSAGE_END = re.compile(r"[.!?]+(?= |$)| (?=\[success\])")
 _PREFIX = re.compile(r"(?:the )?next state(?: is)?: ?")
 _RULES = rules_by_first_word(table())
@@ -56,7 +56,7 @@ def _parse(text: str) -> frozenset[str]:
     flat = flatten(text)
     reading = Reading()
     prefix = _PREFIX.match(flat)
-    scan(flat, prefix.end() if prefix else 0, reading, _RULES, _SKIP, _MESSAGE_END)
+    scan(flat, prefix.end() if prefix else 0, reading, _RULES, _BETWEEN, _MESSAGE_END)
     facts = reading.facts
     success = "SUCCESS()" in facts
     facts.discard("SUCCESS()")

@@ -20,7 +20,7 @@ _O = rf"{_THE}(?P<o>{NAME})"
 _R = rf"{_THE}(?P<r>{NAME})"
 
 _SEPARATOR = re.compile(r", and |,? and |[,;] ?| [-*] |^[-*] | (?=an? )")
-_ARTICLE = re.compile(r"^(?:an?|the|some) ")
+_ARTICLES = frozenset({"a", "an", "the", "some"})
 _ENTRY = re.compile(
     r"(?:(?P<r>[^,]{1,60}) is (?P<state>open|opened|closed), (?:if opened, )?)?"
     r"(?:(?P<how>on|in) (?:the )?(?P<where>[^,]{1,60}), you see )(?P<list>.{1,4000})"
@@ -44,7 +44,9 @@ _PAST = {"heat": "HEATED", "cool": "COOLED", "clean": "CLEANED", "slice": "SLICE
 
 def bare(name: str) -> str:
     """A name without its article."""
-    return _ARTICLE.sub("", name.strip(" :-*"))
+    name = name.strip(" :-*")
+    first, _, rest = name.partition(" ")
+    return rest if rest and first in _ARTICLES else name
 
 
 def listed(text: str) -> list[str]:

@@ -36,9 +36,9 @@ from __future__ import annotations
 import re
 
 from wmlab.metrics.ssf.cookingworld_rules import table
-from wmlab.metrics.ssf.scan import Reading, flatten, found, remembered, rules_by_first_word, scan
+from wmlab.metrics.ssf.scan import Reading, flatten, found, gap, remembered, rules_by_first_word, scan
 
-_SKIP = re.compile(r"[ .,!?;>*#|-]*")
+_BETWEEN = gap(r"[ .,!?;>*#|-]*")
 _MESSAGE_END = re.compile(r"[.!?]+(?= |$)| (?=\[success\])")
 _RULES = rules_by_first_word(table())
 
@@ -46,7 +46,7 @@ _RULES = rules_by_first_word(table())
 def _parse(text: str) -> frozenset[str]:
     flat = flatten(text)
     reading = Reading()
-    scan(flat, 0, reading, _RULES, _SKIP, _MESSAGE_END)
+    scan(flat, 0, reading, _RULES, _BETWEEN, _MESSAGE_END)
     return found(reading, flat)
 
 

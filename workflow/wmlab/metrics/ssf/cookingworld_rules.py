@@ -20,7 +20,7 @@ SEE = r"(?:you(?: can)?(?: also)? see|there (?:is|are)(?: also)?)"
 _VERB = r"(?:chop|slice|dice|fry|roast|grill|cook)"
 
 _SEPARATOR = re.compile(r", and |,? and |[,;] ?| [-*] |^[-*] | (?=(?:an?|some) )")
-_ARTICLE = re.compile(r"^(?:an?|the|some) ")
+_ARTICLES = frozenset({"a", "an", "the", "some"})
 _STATES = frozenset({"raw", "fried", "roasted", "grilled", "cooked", "chopped", "sliced", "diced"})
 _PAST = {"fry": "fried", "chop": "chopped", "slice": "sliced", "dice": "diced"}
 # An ingredient's name ends with one of these words; the rest before it is colour and kind.
@@ -29,24 +29,29 @@ _ENDS = frozenset(
     "flour salt sugar cheese cilantro parsley".split()
 )
 _BULLETS = re.compile(r"[,;] ?| [-*] |^[-*] ")
-_STEP = re.compile(rf"(?P<verb>{_VERB}) (?:the )?(?P<item>{NAME})(?=[.,;]? (?:[-*] )?(?:{_VERB} the |prepare )|[ .,;*-]*$)")
+_STEP = re.compile(
+    rf"(?P<verb>{_VERB}) (?:the )?(?P<item>{NAME})"
+    rf"(?=[.,;]? (?:[-*] |\d{{1,2}}[.)] )?(?:{_VERB} the |prepare )|[ .,;*-]*$)"
+)
 _PREPARE = re.compile(r"prepare (?:the |a )?meal")
-_STEP_GAP = re.compile(r"[ .,;:*-]+|\d{1,2}[.)] ")
+_STEP_GAP = re.compile(r"\d{1,2}[.)] |[ .,;:*-]+")
 
 
 def bare(name: str) -> str:
     """A name without its article."""
-    return _ARTICLE.sub("", name.strip(" :-*"))
+    name = name.strip(" :-*")
+    first, _, rest = name.partition(" ")
+    return rest if rest and first in _ARTICLES else name
 
 
 def item(reading: Reading, text: str) -> str:
     """The item's name; its states, printed before it, become facts."""
     words = bare(text).split()
-    states = []
-    while len(words) > 1 and words[0] in _STATES:
-        states.append(words.pop(0))
-    name = " ".join(words)
-    for state in states:
+    first = 0
+    while first < len(words) - 1 and words[first] in _STATES:
+        first += 1
+    name = " ".join(words[first:])
+    for state in words[:first]:
         reading.add("STATE", name, state)
     return name
 
@@ -67,20 +72,20 @@ def _hold(reading: Reading, fact: str, place: str, text: str) -> None:
 
 def _thing(reading: Reading, match: re.Match[str]) -> None:
     """A thing of the room, or examined: closed, open, with contents, or plain."""
-    groups = match.groupdict()
-    if groups["open"] or groups["state"] or groups["in"] or groups["on"]:
-        place = reading.focus = match["name"]
-        if groups["open"] or groups["state"] in ("open", "closed"):
-            reading.add("STATE", place, "open" if groups["open"] else groups["state"])
-        if groups["state"] == "empty":
-            reading.add("EMPTY", place)
-        if groups["in"]:
-            _hold(reading, "IN", place, groups["in"])
-        if groups["on"]:
-            _hold(reading, "ON" if groups["prep"] == "on" else "IN", place, groups["on"])
-    else:
-        reading.focus = item(reading, match["name"])
+    opened, name, state, inside, upon, how = match.group("open", "name", "state", "in", "on", "prep")
+    if not (opened or state or inside or upon):
+        reading.focus = item(reading, name)
         reading.add("HERE", reading.focus)
+        return
+    reading.focus = name
+    if opened or state in ("open", "closed"):
+        reading.add("STATE", name, "open" if opened else state)
+    if state == "empty":
+        reading.add("EMPTY", name)
+    if inside:
+        _hold(reading, "IN", name, inside)
+    if upon:
+        _hold(reading, "ON" if how == "on" else "IN", name, upon)
 
 
 def _contains(reading: Reading, match: re.Match[str]) -> None:

@@ -15,9 +15,8 @@ from functools import lru_cache
 
 _CACHE_TEXTS = 20_000
 _CACHE_LONGEST = 8_000  # characters; longer texts are parsed each time, so the cache stays small
-_FIRST_WORD = re.compile(r"[^ .,!?]{1,24}")
 _LEADING_GROUP = re.compile(r"\(\?(?::|P<\w+>)([^()]*)\)")
-_LEADING_WORD = re.compile(r"(?:\\[*\[\]]|[a-z'=-])+(?![a-z?(\[])")
+_LEADING_WORD = re.compile(r"(?:\\[*\[\]]|[a-z':=-])+(?![a-z?(\[])")
 
 
 @dataclass
@@ -86,23 +85,28 @@ def rules_by_first_word(table: Sequence[tuple[str, Apply]]) -> Rules:
     return index
 
 
+def gap(skipped: str) -> re.Pattern[str]:
+    """What lies between sentences (a pattern that may be empty), and the first word after it."""
+    return re.compile(skipped + r"([^ .,!?]{0,24})")
+
+
 def scan(
     text: str,
     start: int,
     reading: Reading,
     rules: Rules,
-    skip: re.Pattern[str],
+    between: re.Pattern[str],
     message_end: re.Pattern[str],
 ) -> None:
-    """Apply the rules from ``start`` to the end. ``skip`` matches what lies between sentences."""
+    """Apply the rules from ``start`` to the end. ``between`` is made by :func:`gap`."""
     position, length, others = start, len(text), rules[""]
     while True:
-        skipped = skip.match(text, position)
-        position = skipped.end() if skipped else position
+        opening = between.match(text, position)
+        assert opening is not None  # it matches the empty text
+        position = opening.start(1)
         if position >= length:
             return
-        word = _FIRST_WORD.match(text, position)
-        for pattern, apply in rules.get(word.group() if word else "", others):
+        for pattern, apply in rules.get(opening[1], others):
             match = pattern.match(text, position)
             if match is not None:
                 apply(reading, match)

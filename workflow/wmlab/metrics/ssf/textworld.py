@@ -44,13 +44,13 @@ from __future__ import annotations
 import hashlib
 import re
 
-from wmlab.metrics.ssf.scan import Reading, flatten, found, remembered, rules_by_first_word, scan
+from wmlab.metrics.ssf.scan import Reading, flatten, found, gap, remembered, rules_by_first_word, scan
 from wmlab.metrics.ssf.textworld_rules import table
 
 _BANNER_LONGEST = 4_000  # characters of case-folded, collapsed text
 _BANNER_DIGEST = "c2dd99c6affa6c9e"
 
-_SKIP = re.compile(r"[ .,!?>]*")
+_BETWEEN = gap(r"[ .,!?>]*")
 _MESSAGE_END = re.compile(r"[.!?]+(?= |$)| (?=(?:> ?)?-= |\*\*\* |\[success\])")
 _SENTENCE = re.compile(r"[.!?]+(?= |$)")
 _RULES = rules_by_first_word(table())
@@ -81,7 +81,7 @@ def _read_opening(text: str, reading: Reading) -> int:
 def _parse(text: str) -> frozenset[str]:
     flat = flatten(text)
     reading = Reading()
-    scan(flat, _read_opening(flat, reading), reading, _RULES, _SKIP, _MESSAGE_END)
+    scan(flat, _read_opening(flat, reading), reading, _RULES, _BETWEEN, _MESSAGE_END)
     return found(reading, flat)
 
 
