@@ -26,7 +26,9 @@ def observations(path: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--domain", required=True)
     parser.add_argument("--observations", type=Path, required=True, nargs="+")
     given = parser.parse_args()
@@ -53,9 +55,13 @@ def main() -> None:
         characters += length
         explained += length - min(length, sum(map(len, messages)))
     worst = min(ssf(given.domain, text, text) for text in distinct)
-    print(f"{given.domain}: {len(texts)} observations, {len(distinct)} distinct, mean {characters / len(texts):.0f} characters")
+    print(
+        f"{given.domain}: {len(texts)} observations, {len(distinct)} distinct, mean {characters / len(texts):.0f} characters"
+    )
     print(f"speed {as_played:,.0f} a second as played, {once_each:,.0f} each distinct text once")
-    print(f"with a fact {covered / len(texts):.4f}, characters explained {explained / characters:.4f}, identity min {worst}")
+    print(
+        f"with a fact {covered / len(texts):.4f}, characters explained {explained / characters:.4f}, identity min {worst}"
+    )
 
 
 if __name__ == "__main__":

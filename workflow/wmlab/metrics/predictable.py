@@ -59,6 +59,10 @@ def _arguments(known: Parsed, name: str) -> set[str]:
     return {arguments for found, arguments in known if found == name}
 
 
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 @dataclass(frozen=True)
 class Rule:
     """When a fact reveals something (module docstring). ``told`` is the fact of a full description."""
@@ -101,37 +105,31 @@ def _shares(gold: Parsed, known: Parsed) -> bool:
 
 RULES: dict[str, Rule] = {
     "textworld": Rule(
-        first=frozenset({"ROOM", "LOOKS"}),
+        first=_set("ROOM LOOKS"),
         words=frozenset(CONTENT),
-        constants=frozenset({"open", "closed", "locked", "nothing"}),
+        constants=_set("open closed locked nothing"),
         also=_opens,
     ),
     "alfworld": Rule(
-        inside=frozenset({"ON", "IN", "EMPTY"}),
-        words=frozenset({"ON", "IN", "EMPTY", "STATE", "SEES", "NEAR", "CARRYING"}),
-        constants=frozenset(
-            "open closed heated cooled cleaned dirty sliced on off normal nothing middle of a room".split()
+        inside=_set("ON IN EMPTY"),
+        words=_set("ON IN EMPTY STATE SEES NEAR CARRYING TAKEN PLACED"),
+        constants=_set(
+            "open closed heated cooled cleaned dirty sliced on off normal nothing middle of a room"
         ),
         told="ALL_CONTENTS",
         also=_shares,
     ),
     "scienceworld": Rule(
-        first=frozenset({"ROOM", "LOCATION", "RECIPE"}),
-        inside=frozenset({"IN", "CONTAINS", "EMPTY"}),
-        words=frozenset(
-            {"VISIBLE", "ON", "IN", "CONTAINS", "EMPTY", "STATE", "DOOR", "TEMPERATURE", "FOCUS", "MOVED", "POURED"}
-        ),
-        constants=frozenset(
-            "open closed on off activated deactivated turned celsius nothing inventory air agent".split()
-        ),
+        first=_set("ROOM LOCATION RECIPE"),
+        inside=_set("IN CONTAINS EMPTY"),
+        words=_set("VISIBLE ON IN CONTAINS EMPTY STATE DOOR TEMPERATURE FOCUS MOVED POURED"),
+        constants=_set("open closed on off activated deactivated turned celsius nothing inventory air agent"),
     ),
     "cookingworld": Rule(
-        first=frozenset({"ROOM", "INGREDIENT", "STEP"}),
-        inside=frozenset({"IN", "EMPTY"}),
-        words=frozenset({"HERE", "ON", "IN", "EMPTY", "STATE", "DOOR", "LEADS", "BEHIND", "CARRYING"}),
-        constants=frozenset(
-            "open closed nothing meal raw fried roasted grilled cooked chopped sliced diced".split()
-        ),
+        first=_set("ROOM INGREDIENT STEP"),
+        inside=_set("IN EMPTY"),
+        words=_set("HERE ON IN EMPTY STATE DOOR LEADS BEHIND CARRYING PLACED"),
+        constants=_set("open closed nothing meal raw fried roasted grilled cooked chopped sliced diced"),
     ),
 }
 

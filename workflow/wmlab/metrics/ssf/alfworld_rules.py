@@ -36,9 +36,7 @@ _STATES = {
     "turned off": "off",
     "shut": "closed",
 }
-_STATE = (
-    r"(?:open|opened|closed|shut|heated|hot|cooled|cool|cold|cleaned|clean|dirty|sliced|turned on|on|turned off|off)"
-)
+_STATE = r"(?:open|opened|closed|shut|heated|hot|cooled|cool|cold|cleaned|clean|dirty|sliced|turned on|on|turned off|off)"
 _PAST = {"heat": "HEATED", "cool": "COOLED", "clean": "CLEANED", "slice": "SLICED"}
 
 

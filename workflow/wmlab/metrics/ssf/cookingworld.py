@@ -11,7 +11,7 @@ cooking states, ingredient locations, container states, task progress) and not t
 ``STATE(item, s)``                     preparation and cooking state: chopped, sliced, diced, raw, fried,
                                        roasted, grilled, cooked
 ``COOKED(item, device)``               what it was cooked with
-``ON(place, item)`` ``IN(…)``          where an item is
+``ON(place, item)`` ``IN(…)``          where an item is; ``PLACED(item, place)``: just put there
 ``STATE(thing, open|closed)``          a container's or a door's state
 ``EMPTY(place)``                       nothing is on or in it
 ``ROOM(room)`` ``HERE(thing)``         the room described; a plain thing in it, or one examined

@@ -25,8 +25,12 @@ _STATES = frozenset({"raw", "fried", "roasted", "grilled", "cooked", "chopped", 
 _PAST = {"fry": "fried", "chop": "chopped", "slice": "sliced", "dice": "diced"}
 # An ingredient's name ends with one of these words; the rest before it is colour and kind.
 _ENDS = frozenset(
-    "egg milk water oil wing leg breast chop tuna carrot onion lettuce potato apple banana tomato pepper "
-    "flour salt sugar cheese cilantro parsley".split()
+    word
+    for words in (
+        "egg milk water oil wing leg breast chop tuna carrot onion lettuce potato apple banana tomato pepper",
+        "flour salt sugar cheese cilantro parsley",
+    )
+    for word in words.split()
 )
 _BULLETS = re.compile(r"[,;] ?| [-*] |^[-*] ")
 _STEP = re.compile(
@@ -135,8 +139,8 @@ def _take(reading: Reading, match: re.Match[str]) -> None:
 
 
 def _put(reading: Reading, match: re.Match[str]) -> None:
-    fact = "ON" if match["prep"] in ("on", "onto") else "IN"
-    reading.add(fact, bare(match["place"]), item(reading, match["name"]))
+    # Not IN or ON: the engine says "in the counter" of what it later shows on it.
+    reading.add("PLACED", item(reading, match["name"]), bare(match["place"]))
 
 
 def _prepared(reading: Reading, match: re.Match[str]) -> None:
@@ -221,15 +225,16 @@ def _full(reading: Reading, match: re.Match[str]) -> None:
     reading.add("FULL", match["n"])
 
 
-_TAIL = (
-    r"(?:,? (?:that|which) (?:is (?P<state>closed|open|empty)|contains (?P<in>[^.!?<>=()\[\]]{1,2000})|"
-    rf"has (?P<on>{SHORT}) (?P<prep>on|in) it))?{END}"
+_CONTENTS = (
+    r",? (?:that|which) (?:is (?P<state>closed|open|empty)|contains (?P<in>[^.!?<>=()\[\]]{1,2000})|"
+    rf"has (?P<on>{SHORT}) (?P<prep>on|in) it)"
 )
 
 
 def table() -> list[tuple[str, Apply]]:
     """Rules in order of precedence."""
-    thing = rf"(?:an?|some|the|one) (?P<open>open )?(?P<name>{NAME}){_TAIL}"
+    named = rf"(?:an?|some|the|one) (?P<open>open )?(?P<name>{NAME})"
+    thing = rf"{named}(?:{_CONTENTS})?{END}"
     name, room = rf"(?:the )?(?P<name>{NAME})", rf"(?:the |an? )?(?P<room>{NAME})"
     return [
         (r"\[success\]", constant("SUCCESS")),
@@ -253,7 +258,7 @@ def table() -> list[tuple[str, Apply]]:
         (rf"on the (?P<name>{NAME}),? {SEE} (?P<list>{LIST})", _listed("ON")),
         (rf"in the (?P<name>{NAME}),? {SEE} (?P<list>{LIST})", _listed("IN")),
         (rf"you (?:take|pick up) {name}{END}", _take),
-        (rf"you put {name} (?P<prep>into|in|onto|on) (?:the )?(?P<place>{NAME}){END}", _put),
+        (rf"you (?:put|place) {name} (?:into|in|onto|on) (?:the )?(?P<place>{NAME}){END}", _put),
         (rf"you (?P<verb>{_VERB}) {name} (?:with|in|on|using) (?:the )?(?P<device>{NAME}){END}", _prepared),
         (rf"you (?P<verb>{_VERB}) {name}{END}", _prepared),
         (rf"you eat {name}(?:\. it is delicious)?{END}", _eaten),
@@ -275,5 +280,6 @@ def table() -> list[tuple[str, Apply]]:
             _words("TASK"),
         ),
         (r"available actions: (?P<list>[^\[]{0,20000})", admissible),
-        (thing, _thing),
+        # Examined: without "you see", so a bare name only where nothing follows it.
+        (rf"{named}(?:{_CONTENTS}{END}|(?= ?$| \[success\]))", _thing),
     ]  # fmt: skip
