@@ -17,7 +17,7 @@ Where a domain's observations are fact sets, the gold observation is unpredictab
 textworld      first ROOM, LOOKS; words CONTENT; also the first opening of a thing that is no door
 alfworld       inside ON, IN, EMPTY, unless the description told all contents; words of things and
                states; also furniture that is found, for the first time, to share a spot
-scienceworld   first ROOM, LOCATION, RECIPE; inside IN, CONTAINS, EMPTY; words of things, states, doors,
+scienceworld   first ROOM, LOCATION, RECIPE; inside IN, CONTAINS, EMPTY; words of things, doors,
                measurements and what an action names in its result
 cookingworld   first ROOM, INGREDIENT, STEP; inside IN, EMPTY; words of things, doors and rooms behind
 webshop        pages, not facts: a results, product or text page is unpredictable until the history
@@ -35,6 +35,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from wmlab.data.decompose import split_system
 from wmlab.errors import InputError
 from wmlab.metrics.ssf import facts
 
@@ -71,17 +72,20 @@ class Rule:
     inside: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
     constants: frozenset[str] = frozenset()  # words of values that need not have been seen
+    looked: frozenset[str] = frozenset()  # places whose contents are no secret, e.g. the inventory
     told: str = ""
     also: Callable[[Parsed, Parsed], bool] | None = None
 
     def reveals(self, gold: Parsed, known: Parsed, words: set[str]) -> bool:
         """Whether ``gold`` tells what ``known`` facts and ``words`` of the history do not."""
-        looked = self.told and (self.told, "") in known
-        places = {arguments.partition(", ")[0] for name, arguments in known if name in self.inside}
+        told = self.told and (self.told, "") in known
+        places = {
+            arguments.partition(", ")[0] for name, arguments in known if name in self.inside
+        } | self.looked
         for name, arguments in gold:
             if name in self.first and (name, arguments) not in known:
                 return True
-            if name in self.inside and not looked and arguments.partition(", ")[0] not in places:
+            if name in self.inside and not told and arguments.partition(", ")[0] not in places:
                 return True
             if name in self.words and not _words(arguments) <= words:
                 return True
@@ -122,8 +126,9 @@ RULES: dict[str, Rule] = {
     "scienceworld": Rule(
         first=_set("ROOM LOCATION RECIPE"),
         inside=_set("IN CONTAINS EMPTY"),
-        words=_set("VISIBLE ON IN CONTAINS EMPTY STATE DOOR TEMPERATURE FOCUS MOVED POURED"),
-        constants=_set("open closed on off activated deactivated turned celsius nothing inventory air agent"),
+        words=_set("VISIBLE ON IN CONTAINS EMPTY DOOR TEMPERATURE FOCUS MOVED POURED"),
+        constants=_set("open closed celsius nothing inventory air agent that container"),
+        looked=frozenset({"inventory", "that container"}),
     ),
     "cookingworld": Rule(
         first=_set("ROOM INGREDIENT STEP"),
@@ -134,6 +139,7 @@ RULES: dict[str, Rule] = {
 }
 
 
+_ROOM_HEAD = re.compile(r"^== Room: [^\n]{0,80} ==$", re.MULTILINE)
 _ACTIONS = re.compile(r"\s*your admissible actions of the current situation are:", re.IGNORECASE)
 _RESULTS = re.compile(r"page \d{1,6} \(total results: \d{1,9}\)")
 _FURNITURE = frozenset({"back to search", "< prev", "next >"})
@@ -160,6 +166,12 @@ def _shows_new_page(history: Sequence[Message], observation: str) -> bool:
     return all(page != _page(message["content"]) for message in history if message["role"] != "user")
 
 
+def _parts(content: str) -> list[str]:
+    """An observation; a system turn with a description as the observation and the description's rooms."""
+    shown, told = split_system(content)
+    return [shown] if told is None else [shown, *_ROOM_HEAD.split(told)]
+
+
 def is_predictable(history: Sequence[Message], observation: str, *, domain: str = "textworld") -> bool:
     """False when ``observation`` reveals what nothing in ``history`` shows (rules above).
 
@@ -180,5 +192,6 @@ def is_predictable(history: Sequence[Message], observation: str, *, domain: str 
     for message in history:
         words |= _words(message["content"])
         if message["role"] != "user":
-            known |= _parsed(domain, message["content"])
+            for part in _parts(message["content"]):
+                known |= _parsed(domain, part)
     return not rule.reveals(_parsed(domain, observation), frozenset(known), words)
