@@ -7,6 +7,7 @@ normalises and close ones. Rules are tried in the order of ``table``; quantifier
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from wmlab.metrics.ssf.scan import Apply, Reading, admissible, constant, nothing
 
@@ -19,7 +20,7 @@ _THE = r"(?:the )?"
 _O = rf"{_THE}(?P<o>{NAME})"
 _R = rf"{_THE}(?P<r>{NAME})"
 
-_SEPARATOR = re.compile(r", and |,? and |[,;] ?| [-*] |^[-*] | (?=an? )")
+_SEPARATOR = re.compile(r" and |; ?| [-*] |^[-*] | (?=an? )")
 _ARTICLES = frozenset({"a", "an", "the", "some"})
 _ENTRY = re.compile(
     r"(?:(?P<r>[^,]{1,60}) is (?P<state>open|opened|closed), (?:if opened, )?)?"
@@ -47,9 +48,15 @@ def bare(name: str) -> str:
     return rest if rest and first in _ARTICLES else name
 
 
+@lru_cache(maxsize=4096)
+def _names(part: str) -> tuple[str, ...]:
+    """The names in a piece of a list between commas."""
+    return tuple(name for name in map(bare, _SEPARATOR.split(part.strip().removeprefix("and "))) if name)
+
+
 def listed(text: str) -> list[str]:
     """The names of ``a mug 1, a pen 2, and a bowl 1``."""
-    return [name for name in map(bare, _SEPARATOR.split(text)) if name]
+    return [name for part in text.split(",") for name in _names(part)]
 
 
 def _state(reading: Reading, thing: str, word: str) -> None:

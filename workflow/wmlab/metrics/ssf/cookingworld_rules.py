@@ -7,19 +7,19 @@ Sentences are those that the engine prints, with close paraphrases. Rules are tr
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from wmlab.metrics.ssf.scan import Apply, Reading, admissible, constant, nothing
 
 NAME = r"[^\W_][^.,!?;:()<>=\[\]]{0,59}?"
 END = r"(?= ?[.,!?;:]| ?$| \[success\])"
 LIST = r"[^.!?<>=()\[\]]{1,4000}"  # as far as the sentence goes
-SHORT = r"[^.!?<>=()\[\]]{1,400}?"  # a list that something follows
 WORDS = r"[^.!?<>=()\[\]]{1,100}"
 DIRECTION = r"(?:the )?(?P<dir>north|south|east|west)"
 SEE = r"(?:you(?: can)?(?: also)? see|there (?:is|are)(?: also)?)"
 _VERB = r"(?:chop|slice|dice|fry|roast|grill|cook)"
 
-_SEPARATOR = re.compile(r", and |,? and |[,;] ?| [-*] |^[-*] | (?=(?:an?|some) )")
+_SEPARATOR = re.compile(r" and |; ?| [-*] |^[-*] | (?=(?:an?|some) )")
 _ARTICLES = frozenset({"a", "an", "the", "some"})
 _STATES = frozenset({"raw", "fried", "roasted", "grilled", "cooked", "chopped", "sliced", "diced"})
 _PAST = {"fry": "fried", "chop": "chopped", "slice": "sliced", "dice": "diced"}
@@ -48,30 +48,41 @@ def bare(name: str) -> str:
     return rest if rest and first in _ARTICLES else name
 
 
-def item(reading: Reading, text: str) -> str:
-    """The item's name; its states, printed before it, become facts."""
-    words = bare(text).split()
-    first = 0
-    while first < len(words) - 1 and words[first] in _STATES:
-        first += 1
-    name = " ".join(words[first:])
-    for state in words[:first]:
-        reading.add("STATE", name, state)
-    return name
+@lru_cache(maxsize=4096)
+def _named(part: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The items of a piece of a list between commas, each with the states printed before its name."""
+    found = []
+    for piece in _SEPARATOR.split(part.strip().removeprefix("and ")):
+        words = bare(piece).split()
+        first = 0
+        while first < len(words) - 1 and words[first] in _STATES:
+            first += 1
+        if words:
+            found.append((" ".join(words[first:]), tuple(words[:first])))
+    return tuple(found)
 
 
 def items(reading: Reading, text: str) -> list[str]:
-    """The items of ``a knife, a raw red potato, and some salt``."""
-    return [name for part in _SEPARATOR.split(text) if (name := item(reading, part))]
+    """The items of ``a knife, a raw red potato, and some salt``; their states become facts."""
+    names = []
+    for part in text.split(","):
+        for name, states in _named(part):
+            names.append(name)
+            for state in states:
+                reading.facts.add(f"STATE({name}, {state})")
+    return names
+
+
+def item(reading: Reading, text: str) -> str:
+    """The one item named; its states become facts."""
+    names = items(reading, text)
+    return names[0] if len(names) == 1 else bare(text)
 
 
 def _hold(reading: Reading, fact: str, place: str, text: str) -> None:
     reading.focus = place
     for name in items(reading, text):
-        if name == "nothing":
-            reading.add("EMPTY", place)
-        else:
-            reading.add(fact, place, name)
+        reading.facts.add(f"EMPTY({place})" if name == "nothing" else f"{fact}({place}, {name})")
 
 
 def _thing(reading: Reading, match: re.Match[str]) -> None:
@@ -83,7 +94,7 @@ def _thing(reading: Reading, match: re.Match[str]) -> None:
         return
     reading.focus = name
     if opened or state in ("open", "closed"):
-        reading.add("STATE", name, "open" if opened else state)
+        reading.facts.add(f"STATE({name}, {'open' if opened else state})")
     if state == "empty":
         reading.add("EMPTY", name)
     if inside:
@@ -227,7 +238,7 @@ def _full(reading: Reading, match: re.Match[str]) -> None:
 
 _CONTENTS = (
     r",? (?:that|which) (?:is (?P<state>closed|open|empty)|contains (?P<in>[^.!?<>=()\[\]]{1,2000})|"
-    rf"has (?P<on>{SHORT}) (?P<prep>on|in) it)"
+    r"has (?P<on>[^.!?<>=()\[\]]{1,2000}) (?P<prep>on|in) it)"
 )
 
 
