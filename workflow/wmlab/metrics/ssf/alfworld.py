@@ -43,12 +43,12 @@ from __future__ import annotations
 import re
 
 from wmlab.metrics.ssf.alfworld_rules import table
-from wmlab.metrics.ssf.scan import Reading, flatten, found, gap, remembered, rules_by_first_word, scan
+from wmlab.metrics.ssf.scan import Reading, flatten, found, gap, remembered, rules_by_opening, scan
 
 _BETWEEN = gap(r"(?:[ .,!?;>*#|]|-(?!=))*")
 _MESSAGE_END = re.compile(r"[.!?]+(?= |$)| (?=\[success\])")
 _PREFIX = re.compile(r"(?:the )?next state(?: is)?: ?")
-_RULES = rules_by_first_word(table())
+_RULES = rules_by_opening(table())
 _ABOUT_TASK = ("TASK(", "ADMISSIBLE(", "MESSAGE(", "WELCOME(", "HELP(")
 
 

@@ -36,11 +36,11 @@ from __future__ import annotations
 import re
 
 from wmlab.metrics.ssf.cookingworld_rules import table
-from wmlab.metrics.ssf.scan import Reading, flatten, found, gap, remembered, rules_by_first_word, scan
+from wmlab.metrics.ssf.scan import Reading, flatten, found, gap, remembered, rules_by_opening, scan
 
 _BETWEEN = gap(r"[ .,!?;>*#|-]*")
 _MESSAGE_END = re.compile(r"[.!?]+(?= |$)| (?=\[success\])")
-_RULES = rules_by_first_word(table())
+_RULES = rules_by_opening(table())
 
 
 def _parse(text: str) -> frozenset[str]:

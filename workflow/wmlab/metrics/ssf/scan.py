@@ -16,7 +16,7 @@ from functools import lru_cache
 _CACHE_TEXTS = 20_000
 _CACHE_LONGEST = 8_000  # characters; longer texts are parsed each time, so the cache stays small
 _LEADING_GROUP = re.compile(r"\(\?(?::|P<\w+>)([^()]*)\)")
-_LEADING_WORD = re.compile(r"(?:\\[*\[\]]|[a-z':=-])+(?![a-z?(\[])")
+_LEADING_WORD = re.compile(r"(?:\\[*\[\]]|[a-z':=-])+(?![a-z?(\[]|:\?)")
 
 
 @dataclass
@@ -62,32 +62,57 @@ def admissible(reading: Reading, match: re.Match[str]) -> None:
             reading.add("ADMISSIBLE", action.strip())
 
 
-def _first_words(pattern: str) -> list[str] | None:
-    """The words a pattern can start with, or None when they cannot be told from its text."""
+def _leading_words(pattern: str) -> tuple[list[str], str] | None:
+    """The words a pattern can start with and what follows them; None when its text does not tell."""
     if pattern.startswith("an? "):
-        return ["a", "an"]
+        return ["a", "an"], pattern[3:]
     group = _LEADING_GROUP.match(pattern)
-    words = []
+    if group and pattern[group.end() : group.end() + 1] not in ("", " ", ","):
+        return None  # optional, or the word goes on
+    words, rest = [], ""
     for choice in group.group(1).split("|") if group else [pattern]:
         word = _LEADING_WORD.match(choice)
         if word is None:
             return None
         words.append(word.group().replace("\\", ""))
-    return words
+        rest += choice[word.end() :]
+    if group:  # a second word is told only where each choice is one word
+        rest = "" if rest else pattern[group.end() :]
+    return words, rest
 
 
-def rules_by_first_word(table: Sequence[tuple[str, Apply]]) -> Rules:
-    """Rules in order of precedence, by the first word of the text; the key ``""`` is for other words."""
-    rules = [(_first_words(pattern), (re.compile(pattern), apply)) for pattern, apply in table]
-    words = {word for first, _ in rules for word in first or ()}
-    index = {word: [rule for first, rule in rules if first is None or word in first] for word in words}
-    index[""] = [rule for first, rule in rules if first is None]
+def _openings(pattern: str) -> list[str] | None:
+    """The first word or, where the pattern's text tells it, the first two words that it can start with."""
+    leading = _leading_words(pattern)
+    if leading is None:
+        return None
+    words, rest = leading
+    following = _leading_words(rest[1:]) if rest.startswith(" ") else None
+    if following is None:
+        return words
+    return [f"{first} {second}" for first in words for second in following[0]]
+
+
+def rules_by_opening(table: Sequence[tuple[str, Apply]]) -> Rules:
+    """Rules in order of precedence, by the text's first two words, its first word, or ``""`` for others.
+
+    A key's list has every rule that can match a text that opens so; a first word's, all that start with it.
+    """
+    rules = [(_openings(pattern), (re.compile(pattern), apply)) for pattern, apply in table]
+    pairs = {opening for openings, _ in rules for opening in openings or () if " " in opening}
+    words = {opening.partition(" ")[0] for openings, _ in rules for opening in openings or ()}
+    index: Rules = {}
+    for word in words:
+        index[word] = [r for o, r in rules if o is None or any(x.partition(" ")[0] == word for x in o)]
+    for pair in pairs:
+        index[pair] = [r for o, r in rules if o is None or pair in o or pair.partition(" ")[0] in o]
+    index[""] = [rule for openings, rule in rules if openings is None]
     return index
 
 
 def gap(skipped: str) -> re.Pattern[str]:
-    """What lies between sentences (a pattern that may be empty), and the first word after it."""
-    return re.compile(skipped + r"([^ .,!?]{0,24})")
+    """What lies between sentences (a pattern that may be empty), and the first two words after it."""
+    return re.compile(skipped + r"((\[success\]|[^ .,!?]{0,24})(?: [^ .,!?]{1,24})?)")
 
 
 def scan(
@@ -106,7 +131,7 @@ def scan(
         position = opening.start(1)
         if position >= length:
             return
-        for pattern, apply in rules.get(opening[1], others):
+        for pattern, apply in rules.get(opening[1]) or rules.get(opening[2], others):
             match = pattern.match(text, position)
             if match is not None:
                 apply(reading, match)

@@ -44,7 +44,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from wmlab.metrics.ssf.scan import Reading, flatten, found, gap, remembered, rules_by_first_word, scan
+from wmlab.metrics.ssf.scan import Reading, flatten, found, gap, remembered, rules_by_opening, scan
 from wmlab.metrics.ssf.textworld_rules import table
 
 _BANNER_LONGEST = 4_000  # characters of case-folded, collapsed text
@@ -53,7 +53,7 @@ _BANNER_DIGEST = "c2dd99c6affa6c9e"
 _BETWEEN = gap(r"[ .,!?>]*")
 _MESSAGE_END = re.compile(r"[.!?]+(?= |$)| (?=(?:> ?)?-= |\*\*\* |\[success\])")
 _SENTENCE = re.compile(r"[.!?]+(?= |$)")
-_RULES = rules_by_first_word(table())
+_RULES = rules_by_opening(table())
 
 
 def _digest(banner: str) -> str:
