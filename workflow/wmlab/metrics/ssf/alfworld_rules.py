@@ -9,11 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from wmlab.metrics.ssf.scan import Apply, Reading, admissible, constant, nothing
+from wmlab.metrics.ssf.scan import END, LIST, NAME, Apply, Reading, admissible, bare, constant, nothing
 
-NAME = r"[^\W_][^.,!?;:()<>=\[\]]{0,59}?"
-END = r"(?= ?[.,!?;:]| ?$| \[success\])"
-LIST = r"[^.!?<>=()\[\]]{1,4000}"  # as far as the sentence goes
 SHORT = r"[^.!?<>=()\[\]]{1,300}?"  # a list that something follows
 SEE = r"(?:you (?:can )?(?:see|find|notice)|there (?:is|are|lies?))"
 _THE = r"(?:the )?"
@@ -21,7 +18,6 @@ _O = rf"{_THE}(?P<o>{NAME})"
 _R = rf"{_THE}(?P<r>{NAME})"
 
 _SEPARATOR = re.compile(r" and |; ?| [-*] |^[-*] | (?=an? )")
-_ARTICLES = frozenset({"a", "an", "the", "some"})
 _ENTRY = re.compile(
     r"(?:(?P<r>[^,]{1,60}) is (?P<state>open|opened|closed), (?:if opened, )?)?"
     r"(?:(?P<how>on|in) (?:the )?(?P<where>[^,]{1,60}), you see )(?P<list>.{1,4000})"
@@ -39,13 +35,6 @@ _STATES = {
 }
 _STATE = r"(?:open|opened|closed|shut|heated|hot|cooled|cool|cold|cleaned|clean|dirty|sliced|turned on|on|turned off|off)"
 _PAST = {"heat": "HEATED", "cool": "COOLED", "clean": "CLEANED", "slice": "SLICED"}
-
-
-def bare(name: str) -> str:
-    """A name without its article."""
-    name = name.strip(" :-*")
-    first, _, rest = name.partition(" ")
-    return rest if rest and first in _ARTICLES else name
 
 
 @lru_cache(maxsize=4096)

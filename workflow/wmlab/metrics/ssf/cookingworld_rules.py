@@ -9,18 +9,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from wmlab.metrics.ssf.scan import Apply, Reading, admissible, constant, nothing
+from wmlab.metrics.ssf.scan import END, LIST, NAME, Apply, Reading, admissible, bare, constant, nothing
 
-NAME = r"[^\W_][^.,!?;:()<>=\[\]]{0,59}?"
-END = r"(?= ?[.,!?;:]| ?$| \[success\])"
-LIST = r"[^.!?<>=()\[\]]{1,4000}"  # as far as the sentence goes
 WORDS = r"[^.!?<>=()\[\]]{1,100}"
 DIRECTION = r"(?:the )?(?P<dir>north|south|east|west)"
 SEE = r"(?:you(?: can)?(?: also)? see|there (?:is|are)(?: also)?)"
 _VERB = r"(?:chop|slice|dice|fry|roast|grill|cook)"
 
 _SEPARATOR = re.compile(r" and |; ?| [-*] |^[-*] | (?=(?:an?|some) )")
-_ARTICLES = frozenset({"a", "an", "the", "some"})
 _STATES = frozenset({"raw", "fried", "roasted", "grilled", "cooked", "chopped", "sliced", "diced"})
 _PAST = {"fry": "fried", "chop": "chopped", "slice": "sliced", "dice": "diced"}
 # An ingredient's name ends with one of these words; the rest before it is colour and kind.
@@ -39,13 +35,6 @@ _STEP = re.compile(
 )
 _PREPARE = re.compile(r"prepare (?:the |a )?meal")
 _STEP_GAP = re.compile(r"\d{1,2}[.)] |[ .,;:*-]+")
-
-
-def bare(name: str) -> str:
-    """A name without its article."""
-    name = name.strip(" :-*")
-    first, _, rest = name.partition(" ")
-    return rest if rest and first in _ARTICLES else name
 
 
 @lru_cache(maxsize=4096)

@@ -18,6 +18,14 @@ _CACHE_LONGEST = 8_000  # characters; longer texts are parsed each time, so the 
 _LEADING_GROUP = re.compile(r"\(\?(?::|P<\w+>)([^()]*)\)")
 _LEADING_WORD = re.compile(r"(?:\\[*\[\]]|[a-z':=-])+(?![a-z?(\[]|:\?)")
 
+NAME = r"[^\W_][^.,!?;:()<>=\[\]]{0,59}?"
+"""A name, as short as what follows it allows."""
+LIST = r"[^.!?<>=()\[\]]{1,4000}"
+"""A list, as far as its sentence goes."""
+END = r"(?= ?[.,!?;:]| ?$| \[success\])"
+"""What may follow a sentence."""
+_ARTICLES = frozenset({"a", "an", "the", "some"})
+
 
 @dataclass
 class Reading:
@@ -40,6 +48,13 @@ Rules = dict[str, list[Rule]]
 def flatten(text: str) -> str:
     """Case-folded text with every run of whitespace made one space."""
     return " ".join(text.split()).casefold()
+
+
+def bare(name: str) -> str:
+    """A name without article and bullet."""
+    name = name.strip(" :-*")
+    first, _, rest = name.partition(" ")
+    return rest if rest and first in _ARTICLES else name
 
 
 def constant(fact: str, *arguments: str) -> Apply:
