@@ -43,20 +43,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import lru_cache
 
-from wmlab.metrics.ssf.textworld_rules import Reading, rules_by_first_word
+from wmlab.metrics.ssf.scan import Reading, flatten, found, gap, remembered, rules_by_opening, scan
+from wmlab.metrics.ssf.textworld_rules import table
 
-_CACHE_TEXTS = 20_000
-_CACHE_LONGEST = 8_000  # characters; longer texts are parsed each time, so the cache stays small
 _BANNER_LONGEST = 4_000  # characters of case-folded, collapsed text
 _BANNER_DIGEST = "c2dd99c6affa6c9e"
 
-_SKIP = re.compile(r"[ .,!?>]*")
-_FIRST_WORD = re.compile(r"[^ .,!?]{1,24}")
+_BETWEEN = gap(r"[ .,!?>]*")
 _MESSAGE_END = re.compile(r"[.!?]+(?= |$)| (?=(?:> ?)?-= |\*\*\* |\[success\])")
 _SENTENCE = re.compile(r"[.!?]+(?= |$)")
-_RULES = rules_by_first_word()
+_RULES = rules_by_opening(table())
 
 
 def _digest(banner: str) -> str:
@@ -81,38 +78,16 @@ def _read_opening(text: str, reading: Reading) -> int:
     return room
 
 
-def _scan(text: str, start: int, reading: Reading) -> None:
-    """Apply the rules from ``start`` to the end of the text."""
-    position, length = start, len(text)
-    while True:
-        skipped = _SKIP.match(text, position)
-        position = skipped.end() if skipped else position
-        if position >= length:
-            return
-        word = _FIRST_WORD.match(text, position)
-        for pattern, apply in _RULES.get(word.group() if word else "", _RULES[""]):
-            match = pattern.match(text, position)
-            if match is not None:
-                apply(reading, match)
-                position = match.end()
-                break
-        else:
-            stop = _MESSAGE_END.search(text, position)
-            end = stop.start() if stop else length
-            reading.add("MESSAGE", text[position:end].strip())
-            position = stop.end() if stop else length
-
-
 def _parse(text: str) -> frozenset[str]:
-    flat = " ".join(text.split()).casefold()
+    flat = flatten(text)
     reading = Reading()
-    _scan(flat, _read_opening(flat, reading), reading)
-    return frozenset(reading.facts)
+    scan(flat, _read_opening(flat, reading), reading, _RULES, _BETWEEN, _MESSAGE_END)
+    return found(reading, flat)
 
 
-_parse_cached = lru_cache(maxsize=_CACHE_TEXTS)(_parse)
+_remembered = remembered(_parse)
 
 
 def parse(text: str) -> frozenset[str]:
     """The facts of one observation (schema above). Total: never raises on a string."""
-    return _parse_cached(text) if len(text) <= _CACHE_LONGEST else _parse(text)
+    return _remembered(text)

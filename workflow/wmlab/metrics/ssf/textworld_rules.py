@@ -1,15 +1,14 @@
 """The rules of the TextWorld fact parser: which facts each printed sentence states.
 
 A rule is a pattern of ``textworld_phrases`` and a function that adds facts. Patterns stop before the
-closing punctuation, which the scanner skips. Rules are tried in the order of ``_table``.
+closing punctuation, which the scanner skips. Rules are tried in the order of ``table``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
+from wmlab.metrics.ssf.scan import Apply, Reading, admissible, constant, nothing
 from wmlab.metrics.ssf.textworld_phrases import (
     DECORATION,
     DECORATION_WITHOUT_STOP,
@@ -30,22 +29,6 @@ from wmlab.metrics.ssf.textworld_phrases import (
 _ARTICLE = re.compile(r"^(?:an?|the|some) ")
 _SEPARATOR = re.compile(r", and |, | and ")
 _LOOKING = re.compile(r"^([a-z-]{1,30}) looking (.+)$")
-
-
-@dataclass
-class Reading:
-    """Facts found so far and the thing last described, which "it" refers to."""
-
-    facts: set[str] = field(default_factory=set)
-    focus: str = "it"
-
-    def add(self, name: str, *arguments: str) -> None:
-        """Record one fact."""
-        self.facts.add(f"{name}({', '.join(arguments)})")
-
-
-Apply = Callable[[Reading, "re.Match[str]"], None]
-Rule = tuple["re.Pattern[str]", Apply]
 
 
 def bare(name: str) -> str:
@@ -156,19 +139,6 @@ def _numbers(fact: str) -> Apply:
     return apply
 
 
-def _constant(fact: str, *arguments: str) -> Apply:
-    def apply(reading: Reading, match: re.Match[str]) -> None:
-        reading.add(fact, *arguments)
-
-    return apply
-
-
-def _admissible(reading: Reading, match: re.Match[str]) -> None:
-    for action in match["list"].split(","):
-        if action.strip():
-            reading.add("ADMISSIBLE", action.strip())
-
-
 def _room(reading: Reading, match: re.Match[str]) -> None:
     reading.add("ROOM", match["room"])
 
@@ -177,24 +147,20 @@ def _refused(reading: Reading, match: re.Match[str]) -> None:
     reading.add("REFUSED", match.group().strip())
 
 
-def _nothing(reading: Reading, match: re.Match[str]) -> None:
-    """Decoration states no fact."""
-
-
 _IT_IS = r"(?= it is (?:open|closed|locked)| you can(?:'t)? see inside it| there is a lock on it| ?[.!?]| ?$| > ?-= )"
 _ITEM = rf"(?P<name>{NAME})"
 
 
-def _table() -> list[tuple[str, Apply]]:
+def table() -> list[tuple[str, Apply]]:
     """Rules in order of precedence: exact sentences first, general shapes last."""
     see_list = rf"{MAKE_OUT} (?P<list>{LIST})"
     rules: list[tuple[str, Apply]] = [
         (r"-= (?P<room>[^=]{1,60}?) =- ?(?P<score>-?\d{1,9})/(?P<turn>-?\d{1,9})(?!\d)", _status),
         (r"-= (?P<room>[^=]{1,60}?) =-", _room),
-        (r"\[success\]", _constant("SUCCESS")),
-        (r"available actions: (?P<list>[^\[]{0,20000})", _admissible),
-        (r"\*\*\* the end \*\*\*", _constant("END", "won")),
-        (r"\*\*\* you lost! \*\*\*", _constant("END", "lost")),
+        (r"\[success\]", constant("SUCCESS")),
+        (r"available actions: (?P<list>[^\[]{0,20000})", admissible),
+        (r"\*\*\* the end \*\*\*", constant("END", "won")),
+        (r"\*\*\* you lost! \*\*\*", constant("END", "lost")),
         (
             r"you scored (-?\d{1,9}) out of a possible (\d{1,9}), in (\d{1,9}) turns?(?= ?[.])",
             _numbers("FINAL"),
@@ -205,17 +171,17 @@ def _table() -> list[tuple[str, Apply]]:
         ),
         (
             r"would you like to restart, restore a saved game, quit or undo the last command\?",
-            _constant("MENU"),
+            constant("MENU"),
         ),
         (r"your score (?:has just gone up|changed) by ([a-z -]{1,30}) points?", _numbers("SCORED")),
-        (r"time passes", _constant("DID", "wait")),
+        (r"time passes", constant("DID", "wait")),
     ]
-    rules += [(pattern + END, _nothing) for pattern in DECORATION]
-    rules += [(pattern, _nothing) for pattern in DECORATION_WITHOUT_STOP]
+    rules += [(pattern + END, nothing) for pattern in DECORATION]
+    rules += [(pattern, nothing) for pattern in DECORATION_WITHOUT_STOP]
     rules += [(pattern, _room) for pattern in ROOM_OPENINGS]
     rules += [(pattern + END, _empty) for pattern in EMPTY_IT]
     rules += [
-        (r"you are carrying nothing" + END, _constant("CARRYING", "nothing")),
+        (r"you are carrying nothing" + END, constant("CARRYING", "nothing")),
         (rf"you are carrying: (?P<list>{LIST}){LIST_END}", _each("CARRYING")),
         (rf"you open (?:the )?{_ITEM}, revealing (?P<list>{LIST}){LIST_END}", _did("open")),
         (rf"you take (?:the )?{_ITEM} from (?:the )?(?P<other>{NAME}){END}", _did("take")),
@@ -304,30 +270,3 @@ def _table() -> list[tuple[str, Apply]]:
 def _metal(reading: Reading, match: re.Match[str]) -> None:
     reading.focus = bare(match["name"])
     reading.add("LOOKS", reading.focus, f"metal {match.group().rsplit(' ', 1)[1]}")
-
-
-_LEADING_GROUP = re.compile(r"\(\?(?::|P<\w+>)([^()]*)\)")
-_LEADING_WORD = re.compile(r"(?:\\[*\[\]]|[a-z'=-])+(?![a-z?(\[])")
-
-
-def _first_words(pattern: str) -> list[str] | None:
-    """The words a pattern can start with, or None when they cannot be told from its text."""
-    if pattern.startswith("an? "):
-        return ["a", "an"]
-    group = _LEADING_GROUP.match(pattern)
-    words = []
-    for choice in group.group(1).split("|") if group else [pattern]:
-        word = _LEADING_WORD.match(choice)
-        if word is None:
-            return None
-        words.append(word.group().replace("\\", ""))
-    return words
-
-
-def rules_by_first_word() -> dict[str, list[Rule]]:
-    """Rules in order of precedence, by the first word of the text; the key ``""`` is for other words."""
-    table = [(_first_words(pattern), (re.compile(pattern), apply)) for pattern, apply in _table()]
-    words = {word for first, _ in table for word in first or ()}
-    index = {word: [rule for first, rule in table if first is None or word in first] for word in words}
-    index[""] = [rule for first, rule in table if first is None]
-    return index
