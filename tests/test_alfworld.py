@@ -142,6 +142,7 @@ def test_official_splits_and_the_tasks_behind_them() -> None:
     assert domain.task_ids("test", 1, 200) == [f"alfworld_{n}" for n in range(2420, 2620)]
     assert domain.task_ids("test", 199, 2) == ["alfworld_2618", "alfworld_2619"]
     assert (len(domain.task_ids("seen", 1, 140)), len(domain.task_ids("unseen", 1, 134))) == (140, 134)
+    assert domain.task_ids("valid_seen", 1, 140) == domain.task_ids("seen", 1, 140)
     for split, n, message in (
         ("train", 1, "train and validate on generated ones"),
         ("validation", 1, "train and validate on generated ones"),

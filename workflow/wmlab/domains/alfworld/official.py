@@ -26,6 +26,7 @@ from wmlab.errors import InputError
 from wmlab.io.atomic import write_json
 
 FOLDERS = {"test": "valid_train", "seen": "valid_seen", "unseen": "valid_unseen"}
+FOLDERS |= {folder: folder for folder in ("valid_seen", "valid_unseen")}  # as AgentGym's server names them
 _TASK = re.compile(r'Your task is to: ([^"\\\n]+)"')
 _FIX = "give alfworld's json_2.1.1 folder or the compact evaluation file"
 
@@ -81,7 +82,7 @@ class OfficialGames:
 def _scan(path: Path) -> dict[str, dict[int, str]]:
     root = path / "json_2.1.1" if (path / "json_2.1.1").is_dir() else path
     found: dict[str, dict[int, str]] = {}
-    for folder in FOLDERS.values():
+    for folder in dict.fromkeys(FOLDERS.values()):
         for file in sorted((root / folder).glob("*/*/game.tw-pddl")):
             number = item_ids().get(file.parent.name)
             if number is not None:
