@@ -53,9 +53,14 @@ def request(tier):
 
 
 def domain_code(target, *parts):
-    """Fingerprint of a command and of modules of its domain, e.g. ``domain`` and ``script``."""
+    """Fingerprint of a command and of modules its domain brings: ``domain``, ``script``, ``ssf``."""
+    places = {
+        "domain": "wmlab.domains.{}.domain",
+        "script": "wmlab.domains.{}.script",
+        "ssf": "wmlab.metrics.ssf.{}",
+    }
     return lambda w: fingerprint(
-        target, *(f"wmlab.domains.{w.domain}.{part}" for part in parts)
+        target, *(places[part].format(w.domain) for part in parts)
     )
 
 

@@ -106,7 +106,7 @@ rule score:
         **request("inference"),
     params:
         reference=subpath(input.reference, parent=True),
-        code=domain_code("wmlab.cli.score:predictions", "script"),
+        code=domain_code("wmlab.cli.score:predictions", "script", "ssf"),
     message:
         "Score the predictions of {wildcards.method}, seed {wildcards.seed}"
     shell:

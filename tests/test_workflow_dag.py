@@ -20,6 +20,7 @@ from wmlab.config.load import load_study
 from wmlab.config.plan import Plan
 from wmlab.domains.registry import DOMAINS
 from wmlab.io.fingerprint import exists
+from wmlab.metrics.ssf import PARSERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("Snakefile", "config.yaml", "rules", "profiles", "envs", "studies", "workflow")
@@ -155,6 +156,7 @@ def test_every_rule_names_code_that_exists() -> None:
     text = "".join(path.read_text() for path in sorted((ROOT / "rules").glob("*.smk")))
     targets = sorted(set(re.findall(r'(?:fingerprint|domain_code)\(\s*"([^"]+)"', text)))
     assert len(targets) > 15
+    targets += [f"wmlab.metrics.ssf.{domain}" for domain in PARSERS]
     targets += [f"wmlab.domains.{domain}.{part}" for domain in DOMAINS for part in ("domain", "script")]
     assert [target for target in targets if not exists(target)] == []
 
@@ -208,6 +210,14 @@ def test_an_agents_setting_reruns_its_episodes_only(study: Path) -> None:
 
 @pytest.mark.slow
 def test_a_domains_code_reruns_what_opens_or_reads_it(study: Path) -> None:
+    edit(
+        study / "workflow/wmlab/metrics/ssf/textworld.py",
+        "_BANNER_LONGEST = 4_000",
+        "_BANNER_LONGEST = 5_000",
+    )
+    found = jobs(study)
+    assert found["score"] == len(plan_of(study).predictors())
+    assert found["grpo"] == found["predict_states"] == found["rollout_wm"] == 0  # nothing is rewarded by SSF
     edit(study / "workflow/wmlab/domains/textworld/script.py", "RETRIES = 2", "RETRIES = 3")
     found = jobs(study)
     assert found["panel"] == 0

@@ -18,12 +18,8 @@ from wmlab.errors import InputError
 Facts = frozenset[str]
 Scorer = Callable[[str, str], float]
 
-# One module a domain, imported when it is first asked for.
-PARSERS: dict[str, str] = {
-    "textworld": "wmlab.metrics.ssf.textworld",
-    "alfworld": "wmlab.metrics.ssf.alfworld",
-    "cookingworld": "wmlab.metrics.ssf.cookingworld",
-}
+# One module a domain, imported when it is first asked for; rules that score name it (rules/common.smk).
+PARSERS = ("textworld", "alfworld", "cookingworld")
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ def _functions(domain: str) -> tuple[Callable[[str], Facts], Scorer | None]:
     if domain not in PARSERS:
         known = ", ".join(sorted(PARSERS))
         raise InputError(f"domain {domain!r}: no SSF parser; use one of {known}")
-    module = import_module(PARSERS[domain])
+    module = import_module(f"{__name__}.{domain}")
     return module.parse, getattr(module, "compare", None)
 
 
