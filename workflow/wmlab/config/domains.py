@@ -12,7 +12,7 @@ from wmlab.domains.registry import DOMAINS
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-SEEDED = ("textworld", "alfworld", "cookingworld")
+SEEDED = ("textworld", "alfworld")
 """Domains whose tasks are generated from a seed, one range for all splits; 1 to 200 are test tasks."""
 PUBLISHED_TASKS = 200
 
