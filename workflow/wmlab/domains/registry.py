@@ -11,6 +11,8 @@ from wmlab.errors import InputError
 
 _MODULES = {
     "textworld": "wmlab.domains.textworld.domain",
+    "scienceworld": "wmlab.domains.scienceworld.domain",
+    "cookingworld": "wmlab.domains.cookingworld.domain",
 }
 DOMAINS = tuple(_MODULES)
 
