@@ -140,7 +140,7 @@ def start(jar: str | Path, options: Sequence[str] = ()) -> Jvm:
     command += ["-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UseSerialGC", "-XX:-UsePerfData", *options]
     command += ["-classpath", os.pathsep.join((find_jar_path(), str(jar)))]
     command += ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]
-    process = _spawn(command)
+    process = _spawn(command, Path(jar).parent)
     watchdog = threading.Timer(START_TIMEOUT_S, process.kill)
     watchdog.start()
     try:
@@ -170,7 +170,7 @@ def _address(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
     return b"", b""
 
 
-def _spawn(command: list[str]) -> subprocess.Popen[bytes]:
+def _spawn(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
     # The death signal comes when the *thread* that started the child ends, so the child is started by
     # a thread that lives as long as the child does.
     box: list[Any] = []
@@ -179,7 +179,11 @@ def _spawn(command: list[str]) -> subprocess.Popen[bytes]:
     def keep() -> None:
         try:
             process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                command,
+                cwd=folder,  # the engines read data files beside their jar
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
             )
         except OSError as error:
             box.append(error)

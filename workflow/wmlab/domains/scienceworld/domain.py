@@ -23,7 +23,15 @@ SIMPLIFICATIONS = (
     "openDoors",
     "noElectricalAction",
 )
-_UNKNOWN = ("take {x}", "go north", "examine {x}", "cook {x}", "talk to {x}", "search {x}", "unlock {x} with {y}")
+_UNKNOWN = (
+    "take {x}",
+    "go north",
+    "examine {x}",
+    "cook {x}",
+    "talk to {x}",
+    "search {x}",
+    "unlock {x} with {y}",
+)
 _PAIRS = ("move {x} to {y}", "pour {x} into {y}", "use {x} on {y}", "mix {x}", "look in {x}", "put down {x}")
 _OPTIONS = ("panel", "tasks", "simplification", "admissible", "lists")
 FOCUS_SHARE = 0.05
@@ -79,7 +87,9 @@ class ScienceWorldDomain:
 
 def _plausible(rng: np.random.Generator, admissible: Sequence[str]) -> str:
     focusing = rng.random() < FOCUS_SHARE
-    kept = [a for a in admissible if a.startswith("focus ") == focusing and a != "reset task"] or list(admissible)
+    kept = [a for a in admissible if a.startswith("focus ") == focusing and a != "reset task"] or list(
+        admissible
+    )
     verbs = sorted({action.split()[0] for action in kept})
     verb = verbs[int(rng.integers(len(verbs)))]
     same = [action for action in kept if action.split()[0] == verb]
@@ -91,7 +101,9 @@ def make(cache_dir: Path, options: Options) -> ScienceWorldDomain:
     check_options("scienceworld", options, _OPTIONS)
     panel = str(options.get("panel", "official"))
     if panel not in PANELS:
-        raise InputError(f"domain scienceworld: panel {panel!r} is not known; choose from {', '.join(PANELS)}")
+        raise InputError(
+            f"domain scienceworld: panel {panel!r} is not known; choose from {', '.join(PANELS)}"
+        )
     # ETO plays the easy version (formats.md); AgentGym and Word2World the full one.
     simplification = str(options.get("simplification", "easy" if panel == "eto" else ""))
     for part in filter(None, simplification.split(",")):

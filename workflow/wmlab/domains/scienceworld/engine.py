@@ -173,7 +173,8 @@ class Engine:
             server = self._server
             parts = (server.getVariationsTrain(), server.getVariationsDev(), server.getVariationsTest())
             return {
-                name: [int(v) for v in part] for name, part in zip(("train", "dev", "test"), parts, strict=True)
+                name: [int(v) for v in part]
+                for name, part in zip(("train", "dev", "test"), parts, strict=True)
             }
 
     @contextlib.contextmanager

@@ -100,7 +100,7 @@ def _freeze(path: Path, gold: Gold) -> None:
         with contextlib.suppress(FileExistsError):
             os.link(name, path)
     finally:
-        os.unlink(name)
+        Path(name).unlink()
 
 
 def summary(cache_dir: str | Path) -> dict[str, int]:

@@ -178,7 +178,9 @@ def _listed(panel: str, split: str, tasks: tuple[str, ...], folder: Path) -> lis
             task_id = str(row["item_id"]) if isinstance(row, dict) else _name((_modern(row[0]), int(row[1])))
             task, _ = parse(task_id)
         except (KeyError, IndexError, TypeError, ValueError, InputError) as error:
-            raise InputError.at(path, f"not a task ({error})", "give the released task list", number) from None
+            raise InputError.at(
+                path, f"not a task ({error})", "give the released task list", number
+            ) from None
         if task in tasks:
             ids.append(task_id)
     return ids

@@ -35,7 +35,7 @@ def menu_options(observation: str) -> dict[str, str]:
     """The choices of an ambiguity menu by number, without their places; {} when there is no menu."""
     if not observation.startswith(MENU):
         return {}
-    return {number: action for number, action in _OPTION.findall(observation)}
+    return dict(_OPTION.findall(observation))
 
 
 def room_of(observation: str) -> str | None:
@@ -68,7 +68,7 @@ def plausible(look: str, objects: Sequence[str]) -> tuple[str, ...]:
     for name, state in _DEVICE.findall(look):
         actions.append(f"{'deactivate' if state == 'on' else 'activate'} {name}")
     skipped = {"agent", "air", *around, room_of(look) or ""}
-    things = [name for name in objects if name not in skipped and not name.startswith("door to ")]
+    things = [name for name in objects if name not in skipped and "door" not in name.split()]
     for verb in ("look at", "pick up", "focus on"):
         actions += [f"{verb} {name}" for name in things]
     return tuple(dict.fromkeys(actions))
