@@ -110,12 +110,14 @@ class Engine:
         with self._turn("step"):
             if command.strip().lower() in _SPECIAL:
                 return Answer(str(self._server.step(command)), self.score, False)
-            result = self._agent.step(command)
-            text, score, completed = str(result._1()), float(result._2()), bool(result._3())
+            # A Scala triple, "(text,score,completed)": one call instead of three.
+            answer = str(self._agent.step(command).toString())
+            text, number, completed = answer[1:-1].rsplit(",", 2)
+            score = float(number)
             if score < 0 and self._agent.isInErrorState():
                 raise EnvironmentFailure(f"ScienceWorld failed: {text[:200]}")
         self.score = round(100 * score)
-        return Answer(text or UNKNOWN, self.score, completed)
+        return Answer(text or UNKNOWN, self.score, completed == "true")
 
     def description(self) -> str:
         """The task as AgentGym shows it."""
