@@ -108,18 +108,23 @@ class Jvm:
             first = str(error.java_exception).splitlines()[:1]
             raise EnvironmentFailure(f"{what}: the engine failed ({''.join(first)[:300]})") from None
         except (Py4JNetworkError, OSError) as error:
-            self.broken = True
+            self._disconnect()
             raise EnvironmentFailure(f"{what}: the JVM does not answer ({error!r:.200})") from None
         except Py4JError as error:
             raise EnvironmentFailure(f"{what}: {error!s:.300}") from None
 
-    def stop(self) -> None:
-        """End the JVM: close its standard input, then kill it if it lingers."""
+    def _disconnect(self) -> None:
+        """No calls from now on; without this, freed Python objects would still call their Java ones."""
         self.broken = True
-        if self.owner != os.getpid():
-            return
         with contextlib.suppress(Exception):
             self.gateway.close()
+        self.gateway._gateway_client.is_connected = False
+
+    def stop(self) -> None:
+        """End the JVM: close its standard input, then kill it if it lingers."""
+        self._disconnect()
+        if self.owner != os.getpid():
+            return
         with contextlib.suppress(OSError):
             if self.process.stdin is not None:
                 self.process.stdin.close()

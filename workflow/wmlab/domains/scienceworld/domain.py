@@ -34,7 +34,7 @@ _UNKNOWN = (
 )
 _PAIRS = ("move {x} to {y}", "pour {x} into {y}", "use {x} on {y}", "mix {x}", "look in {x}", "put down {x}")
 _OPTIONS = ("panel", "tasks", "simplification", "admissible", "lists")
-FOCUS_SHARE = 0.05
+FOCUS_SHARE = 0.02
 """Focusing on a wrong thing loses the task at once, so strays do it rarely."""
 
 
