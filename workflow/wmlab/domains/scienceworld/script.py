@@ -45,6 +45,7 @@ _FIND = re.compile(
 _POWER = re.compile(r"turn on the ([\w ]+)\. First, focus")
 _LINE = re.compile(r"^\t(?:an? |the )?([\w -]+?)(?:$|\.| \(|,)", re.MULTILINE)
 _POT = re.compile(r"a (flower pot \d+) \(containing a ([\w ]+?(?: tree| plant)?) in the \w+ stage")
+_WIRE = re.compile(r"\ban? (\w+ wire)\b")
 _LIFE = re.compile(r"^(?:baby|juvenile|adult) ([\w ]+)$|^([\w ]+) egg$")
 _FIXED = ("agent", "substance", "ground", "fire pit", "fountain", "axe", "shovel", "air", "box", "door")
 
@@ -111,7 +112,7 @@ class Script:
             yield from self._go("outside")
             for wanted, known in (("longest", LONG_LIVED), ("shortest", SHORT_LIVED)):
                 if f"with the {wanted}" in task:
-                    yield from self._focus(lambda known=known: [a for a in known if a in self._animals()])  # type: ignore[misc]
+                    yield from self._focus(lambda known=known: [a for a in known if a in self._animals()])
         elif powered is not None and "renewable" not in task:
             yield from self._power(powered[1])
 
@@ -184,7 +185,7 @@ class Script:
     def _power(self, device: str) -> Moves:
         yield from self._go("workshop")
         yield from self._do(f"The {device} is what the task asks for.", f"focus on {device}")
-        wires = list(dict.fromkeys(re.findall(r"an? (\w+ wire)\b", self.looks.get("workshop", ""))))
+        wires = list(dict.fromkeys(_WIRE.findall(self.looks.get("workshop", ""))))
         if len(wires) < 2:
             return
         one, two = wires[:2]
@@ -229,31 +230,39 @@ def _things(look: str) -> list[str]:
 
 
 def candidates(observations: Sequence[str]) -> list[str]:
-    """Ways, things and animals that the observations name, in the commands these tasks need."""
+    """Ways out of the present room, things and animals seen, in the commands these tasks need; a menu's numbers."""
     task = observations[0].partition("\n")[0]
-    commands = dict.fromkeys(COMMON)
+    commands = dict.fromkeys((*menu_options(observations[-1]), *COMMON))
+    rooms = [room for text in observations if (room := room_of(text)) is not None]
+    for room in HOUSE.get(rooms[-1] if rooms else "", ()):
+        commands |= dict.fromkeys((f"open door to {room}", f"go to {room}"))
     looks = [
         text for text in (observations[0].partition("\n")[2], *observations[1:]) if text.startswith("This")
     ]
-    for look in looks:
-        for room in doors(look):
-            commands |= dict.fromkeys((f"open door to {room}", f"go to {room}"))
     found, powered = _FIND.search(task), _POWER.search(task)
-    named = [_species(line) or line for look in looks[-2:] for line in _lines(look)]
-    pots = [pot for look in looks for pot in _POT.findall(look)]
     if found is not None:
-        for name in [*named, *(pot for pot, _ in pots), *(plant for _, plant in pots)]:
-            if not any(word in name.split() for word in ("agent", "substance", "box")):
-                commands |= dict.fromkeys(
-                    (f"focus on {name}", f"pick up {name}", f"move {name} to {found[2]}")
-                )
+        for name in _movable(found[1], looks):
+            commands |= dict.fromkeys((f"focus on {name}", f"pick up {name}", f"move {name} to {found[2]}"))
     elif "life span" in task:
-        commands |= dict.fromkeys(f"focus on {name}" for name in named if name in LONG_LIVED + SHORT_LIVED)
+        named = {_species(line) for look in looks for line in _lines(look)}
+        commands |= dict.fromkeys(f"focus on {name}" for name in LONG_LIVED + SHORT_LIVED if name in named)
     elif powered is not None:
-        wires = sorted({wire for look in looks for wire in re.findall(r"an? (\w+ wire)\b", look)})[:4]
+        wires = sorted({wire for look in looks for wire in _WIRE.findall(look)})[:4]
         commands[f"focus on {powered[1]}"] = None
         for wire in wires:
             for pole in ("anode", "cathode"):
                 commands[f"connect battery {pole} to {wire} terminal 1"] = None
                 commands[f"connect {wire} terminal 2 to {pole} in {powered[1]}"] = None
     return list(commands)
+
+
+def _movable(kind: str, looks: Sequence[str]) -> list[str]:
+    """What a find task's answer may be: lifeless things, plants and their pots, or animals."""
+    lines = [line for look in looks for line in _lines(look)]
+    if kind.startswith("non-living"):
+        return list(dict.fromkeys(name for look in looks[-2:] for name in _things(look)))
+    plants = [name for look in looks for pot in _POT.findall(look) for name in pot]
+    animals = [name for line in lines if (name := _species(line))]
+    return list(
+        dict.fromkeys(plants if kind == "plant" else animals if kind == "animal" else animals + plants)
+    )
