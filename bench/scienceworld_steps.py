@@ -2,9 +2,10 @@
 
 python bench/scienceworld_steps.py --cache /tmp/cache
 
-``ratio`` is of wall time, ``cpu ratio`` of the two JVMs' processor time (of use on a busy machine). Both play the frozen gold path of each task once to warm up, then again for the clock. ``equal`` counts
-answers with the same bytes, ``same lines`` those that differ only in the order of lines, numbered options
-and objects: the stock JVM orders them by identity hash, which differs from load to load.
+Both play the frozen gold path of each task to warm up (JVMs compile what runs often), then again for the
+clock. ``ratio`` is of wall time, ``cpu ratio`` of the two JVMs' processor time, which a busy machine
+distorts less. ``equal`` counts answers with the same bytes, ``same words`` also those in another order: the
+stock JVM orders objects by identity hash, which differs from load to load.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TASKS = (
     "find-animal_226",
     "lifespan-longest-lived_93",
 )
-COLUMNS = ("steps", "ours", "stock", "ours cpu", "stock cpu", "equal", "same lines")
+COLUMNS = ("steps", "ours", "stock", "ours cpu", "stock cpu", "equal", "same words")
 
 
 def bag(text: str) -> list[str]:
@@ -42,39 +43,73 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def play(
-    stock: Any, ours: ScienceWorldEnvironment, task_id: str, steps: int, totals: dict[str, float]
-) -> None:
-    expert = ScienceWorldEnvironment(ours.cache_dir, expert=True)
-    task = expert.load(task_id)
+def gold(cache: Path, task_id: str, steps: int) -> list[str]:
+    expert = ScienceWorldEnvironment(cache, expert=True)
+    expert.load(task_id)
     actions = expert.expert()[:steps]
     expert.close()
-    for timed in (False, True):
-        ours.reset(task)
-        name, variation = parse(task_id)
-        stock.load(name, variation, "")
-        stock.step("look around")
-        for action in actions:
-            t0, c0 = time.perf_counter(), cpu_seconds(ours._world._lease.jvm.process.pid)
-            answer = ours.step(action).observation.removesuffix(" [SUCCESS]")
-            t1, c1 = time.perf_counter(), cpu_seconds(ours._world._lease.jvm.process.pid)
-            t2, c2 = time.perf_counter(), cpu_seconds(stock._gateway.java_process.pid)
-            theirs = stock.step(action)[0]
-            t3, c3 = time.perf_counter(), cpu_seconds(stock._gateway.java_process.pid)
-            if timed:
-                totals["steps"] += 1
-                totals["ours"] += t1 - t0
-                totals["stock"] += t3 - t2
-                totals["ours cpu"] += c1 - c0
-                totals["stock cpu"] += c3 - c2
-                totals["equal"] += answer == theirs
-                totals["same lines"] += bag(answer) == bag(theirs)
+    return actions
+
+
+def start(stock: Any, task_id: str) -> None:
+    name, variation = parse(task_id)
+    stock.load(name, variation, "")
+    stock.step("look around")
+
+
+def warm(stock: Any, ours: ScienceWorldEnvironment, paths: dict[str, list[str]], passes: int) -> None:
+    """Ours plays ten times as often: about as much processor time as the stock gets."""
+    for _ in range(passes):
+        for task_id, actions in paths.items():
+            task = ours.load(task_id)
+            for _ in range(10):
+                ours.reset(task)
+                for action in actions:
+                    ours.step(action)
+            start(stock, task_id)
+            for action in actions:
+                stock.step(action)
+
+
+def play(stock: Any, ours: ScienceWorldEnvironment, task_id: str, actions: list[str]) -> dict[str, float]:
+    totals = dict.fromkeys(COLUMNS, 0.0)
+    ours.reset(ours.load(task_id))
+    start(stock, task_id)
+    ours_pid, stock_pid = ours._world._lease.jvm.process.pid, stock._gateway.java_process.pid
+    for action in actions:
+        c0, t0 = cpu_seconds(ours_pid), time.perf_counter()
+        answer = ours.step(action).observation.removesuffix(" [SUCCESS]")
+        t1, c1 = time.perf_counter(), cpu_seconds(ours_pid)
+        c2, t2 = cpu_seconds(stock_pid), time.perf_counter()
+        theirs = stock.step(action)[0]
+        t3, c3 = time.perf_counter(), cpu_seconds(stock_pid)
+        totals["steps"] += 1
+        totals["ours"] += t1 - t0
+        totals["stock"] += t3 - t2
+        totals["ours cpu"] += c1 - c0
+        totals["stock cpu"] += c3 - c2
+        totals["equal"] += answer == theirs
+        totals["same words"] += bag(answer) == bag(theirs)
+    return totals
+
+
+def row(name: str, totals: dict[str, float]) -> None:
+    n = totals["steps"]
+    stock, ours = 1e3 * totals["stock"] / n, 1e3 * totals["ours"] / n
+    print(
+        f"{name:40} {n:5.0f} {stock:9.1f} {ours:8.1f} {stock / ours:6.1f} "
+        f"{totals['stock cpu'] / max(totals['ours cpu'], 0.01):9.1f} {totals['equal'] / n:6.3f} "
+        f"{totals['same words'] / n:10.3f}",
+        flush=True,
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cache", type=Path, default=Path("results/cache"))
     parser.add_argument("--steps", type=int, default=25)
+    parser.add_argument("--warm", type=int, default=1, help="warm-up passes")
+    parser.add_argument("--repeat", type=int, default=2, help="timed passes")
     parser.add_argument("--tasks", nargs="+", default=list(TASKS))
     arguments = parser.parse_args()
     os.environ["PATH"] = str(Path(java_executable()).parent) + os.pathsep + os.environ["PATH"]
@@ -82,30 +117,25 @@ def main() -> None:
 
     stock = ScienceWorldEnv(envStepLimit=1000)
     ours = ScienceWorldEnvironment(arguments.cache)
-    overall: dict[str, float] = dict.fromkeys(COLUMNS, 0.0)
-    print(
-        f"{'task':32} {'steps':>5} {'stock ms':>9} {'ours ms':>8} {'ratio':>6} {'cpu ratio':>9} {'equal':>6} {'same lines':>10}"
-    )
-    for task in arguments.tasks:
-        totals = dict.fromkeys(overall, 0.0)
-        play(stock, ours, f"scienceworld_{task}", arguments.steps, totals)
-        row(task, totals)
-        overall = {name: overall[name] + totals[name] for name in overall}
+    ids = [f"scienceworld_{task}" for task in arguments.tasks]
+    paths = {task_id: gold(arguments.cache, task_id, arguments.steps) for task_id in ids}
+    warm(stock, ours, paths, arguments.warm)
+    overall = dict.fromkeys(COLUMNS, 0.0)
+    print(f"{'task':40} {'steps':>5} {'stock ms':>9} {'ours ms':>8} {'ratio':>6} {'cpu ratio':>9} ", end="")
+    print(f"{'equal':>6} {'same words':>10}")
+    for task_id, actions in paths.items():
+        totals = dict.fromkeys(COLUMNS, 0.0)
+        for _ in range(arguments.repeat):
+            played = play(stock, ours, task_id, actions)
+            totals = {name: totals[name] + played[name] for name in COLUMNS}
+        row(task_id, totals)
+        overall = {name: overall[name] + totals[name] for name in COLUMNS}
     row("all", overall)
-    stock_mb = int(Path(f"/proc/{stock._gateway.java_process.pid}/statm").read_text().split()[1]) * 4096 / 1e6
-    print(f"JVM resident: stock {stock_mb:.0f} MB, ours {ours._world._lease.jvm.resident_mb():.0f} MB")
+    pages = int(Path(f"/proc/{stock._gateway.java_process.pid}/statm").read_text().split()[1])
+    resident = ours._world._lease.jvm.resident_mb()
+    print(f"JVM resident: stock {pages * 4096 / 1e6:.0f} MB, ours {resident:.0f} MB")
     stock.close()
     ours.close()
-
-
-def row(name: str, totals: dict[str, float]) -> None:
-    n = totals["steps"]
-    stock, ours = 1e3 * totals["stock"] / n, 1e3 * totals["ours"] / n
-    print(
-        f"{name:32} {n:5.0f} {stock:9.1f} {ours:8.1f} {stock / ours:6.1f} "
-        f"{totals['stock cpu'] / max(totals['ours cpu'], 0.01):9.1f} {totals['equal'] / n:6.3f} {totals['same lines'] / n:10.3f}",
-        flush=True,
-    )
 
 
 if __name__ == "__main__":
