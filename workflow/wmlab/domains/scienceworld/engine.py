@@ -7,7 +7,8 @@ Two properties of the simulator are repaired, neither changes what it may print:
 
 - objects sit in hash sets ordered by identity hash, which differs from load to load, so that equal
   actions showed same-named objects in different orders, menus with other numbers, sometimes no steam
-  (allenai/ScienceWorld#33). With HotSpot's constant identity hash the order is the order of insertion;
+  (allenai/ScienceWorld#33). Here they are hashed by their number (``hashing``), and what else is hashed by
+  identity gets HotSpot's constant hash: the order of insertion;
 - random numbers (wandering animals), object numbers and simplifications are global to the JVM. They are
   swapped when another episode has a turn, and kept as they were by listing objects, which draws random
   numbers too.
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from wmlab.domains.java import Lease, jar_of
+from wmlab.domains.scienceworld.hashing import install
 from wmlab.errors import EnvironmentFailure
 
 OPTIONS = (
@@ -32,6 +34,7 @@ OPTIONS = (
     "-XX:+UnlockExperimentalVMOptions",
     "-XX:hashCode=2",
     "--add-opens=java.base/java.util=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
 EPISODES_PER_JVM = 500
 RESIDENT_MB = 1300.0
@@ -53,13 +56,13 @@ class Engine:
     """One episode in this process's JVM. Every failure is an EnvironmentFailure."""
 
     def __init__(self) -> None:
-        self._lease = Lease(
-            jar_of("scienceworld", "scienceworld.jar"), OPTIONS, EPISODES_PER_JVM, RESIDENT_MB
-        )
+        jar = jar_of("scienceworld", "scienceworld.jar")
+        self._lease = Lease(jar, OPTIONS, EPISODES_PER_JVM, RESIDENT_MB)
         self._globals: tuple[int, int] | None = None
         self.simplification = ""
         self.score = 0
         jvm = self._lease.jvm
+        install(jvm, jar)
         with jvm.calling("start"):
             api = jvm.api
             self._random = getattr(getattr(api.scala.util, "Random$"), "MODULE$").self()

@@ -82,7 +82,7 @@ class Script:
         self._advance("")
 
     def idle(self) -> str:
-        """Looking takes a step and changes nothing."""
+        """Looking takes no time and changes nothing."""
         return "look around"
 
     def wander(self, rng: np.random.Generator, harmless: bool) -> str:
@@ -196,6 +196,8 @@ class Script:
             f"connect {two} terminal 2 to anode in {device}",
         ):
             yield from self._do("A circuit needs a wire to each pole.", command)
+        for _ in range(3):
+            yield "The current takes a moment; looking takes no time.", "wait1"
 
     def _animals(self) -> list[str]:
         return [name for thing in _lines(self.looks.get("outside", "")) if (name := _species(thing))]
