@@ -250,7 +250,7 @@ def test_episodes_in_one_jvm_do_not_disturb_each_other(engine: Engine) -> None:
     assert mixed == alone
 
 
-def test_equal_actions_give_equal_bytes_in_another_process(environment: ScienceWorldEnvironment) -> None:
+def test_equal_actions_give_equal_bytes_when_loaded_anew(environment: ScienceWorldEnvironment) -> None:
     result = check_backend(replace(DOMAIN, tasks=("chemistry-mix-paint-secondary-color", "find-plant")), 2)  # type: ignore[type-var]
     assert (result["gold_success"], result["real_floor"], result["problems"]) == (1.0, 1.0, [])
 
