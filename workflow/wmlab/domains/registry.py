@@ -14,7 +14,7 @@ from typing import cast
 from wmlab.domains.base import Domain, DomainMaker, Options
 from wmlab.errors import InputError
 
-DOMAINS = ("textworld", "webshop", "alfworld")
+DOMAINS = ("textworld", "webshop", "alfworld", "scienceworld", "cookingworld")
 
 
 def check_domain(domain: str) -> str:
