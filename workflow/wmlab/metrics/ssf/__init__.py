@@ -1,21 +1,29 @@
-"""Structured State Fidelity: F1 of the canonical fact sets of two observations (metrics.md section 4).
+"""Structured State Fidelity: how much of the real state a predicted observation keeps (metrics.md section 4).
 
 A domain's parser turns an observation into a set of facts written ``NAME(argument, argument)``. Parsers
 are deterministic and total: every text, hostile or empty, has a fact set, and text that no rule of the
-domain explains is kept as a ``MESSAGE(...)`` fact, so a prediction can never gain by saying more.
+domain explains is kept as a ``MESSAGE(...)`` fact, so a prediction can never gain by saying more. The
+score is the F1 of the two fact sets, unless the domain's module has a ``compare`` of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
 
 from wmlab.errors import InputError
-from wmlab.metrics.ssf import textworld
 
 Facts = frozenset[str]
+Scorer = Callable[[str, str], float]
 
-PARSERS: dict[str, Callable[[str], Facts]] = {"textworld": textworld.parse}
+# One module a domain, imported when it is first asked for.
+PARSERS: dict[str, str] = {
+    "textworld": "wmlab.metrics.ssf.textworld",
+    "scienceworld": "wmlab.metrics.ssf.scienceworld",
+    "webshop": "wmlab.metrics.ssf.webshop",
+}
 
 
 @dataclass(frozen=True)
@@ -31,23 +39,39 @@ class Comparison:
     facts_gold: Facts
 
 
-def facts(domain: str, text: str) -> Facts:
-    """The fact set of an observation. Raises InputError when the domain has no parser."""
-    parser = PARSERS.get(domain)
-    if parser is None:
+@lru_cache(maxsize=16)
+def _functions(domain: str) -> tuple[Callable[[str], Facts], Scorer | None]:
+    """The parser of a domain and its own comparison, if it has one."""
+    if domain not in PARSERS:
         known = ", ".join(sorted(PARSERS))
         raise InputError(f"domain {domain!r}: no SSF parser; use one of {known}")
-    return parser(text)
+    module = import_module(PARSERS[domain])
+    return module.parse, getattr(module, "compare", None)
+
+
+def facts(domain: str, text: str) -> Facts:
+    """The fact set of an observation. Raises InputError when the domain has no parser."""
+    return _functions(domain)[0](text)
 
 
 def compare(domain: str, prediction: str, gold: str) -> Comparison:
-    """F1 of the two fact sets with the sets themselves; both empty is 1.0 and flagged."""
-    left, right = facts(domain, prediction), facts(domain, gold)
+    """The score with the fact sets behind it; two empty sets score 1.0 and are flagged."""
+    parse, scorer = _functions(domain)
+    left = parse(prediction)
+    right = left if prediction == gold else parse(gold)
     both_empty = not left and not right
-    score = 1.0 if both_empty else 2.0 * len(left & right) / (len(left) + len(right))
+    if left is right or both_empty:
+        score = 1.0
+    elif scorer is not None:
+        score = scorer(prediction, gold)
+    else:
+        score = 2.0 * len(left & right) / (len(left) + len(right))
     return Comparison(score, both_empty, left, right)
 
 
 def ssf(domain: str, prediction: str, gold: str) -> float:
     """The score of :func:`compare`."""
+    parse, scorer = _functions(domain)
+    if scorer is not None:
+        return 1.0 if prediction == gold else scorer(prediction, gold)
     return compare(domain, prediction, gold).score
