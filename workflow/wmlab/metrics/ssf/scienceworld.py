@@ -1,8 +1,8 @@
 """Facts of a ScienceWorld observation (memwm.txt B.2 and B.5.2; metrics.md section 4).
 
-The paper's 18 types of fact, in its order of priority: a text is first read as a menu, then as the answer
-to an action, then as a description; what none of them explains is a message. Names are lower case without
-leading articles, numbers are kept as printed.
+The paper's 18 types of fact in its order of priority, and GOAL: a text is first read as a menu, then as
+the answer to an action, then as a description; what none of them explains is a message. Names are lower
+case without leading articles, numbers are kept as printed.
 
 ================================  =================================================================
 ``AMBIG_OPTION(n, action)``       a choice of an ambiguity menu
@@ -12,7 +12,8 @@ leading articles, numbers are kept as printed.
 ``FOCUS(thing)`` ``WAIT(n)``      the confirmed action
 ``POURED(source, destination)``   likewise
 ``STATE(thing, s)``               open, closed, on, off, activated, ``not open``, disconnected, broken,
-                                  on fire, a stage of life, a trait, a position on a plane, …
+                                  on fire, a stage of life, a trait, a position on a plane, …;
+                                  ``STATE(action, words)`` for a refusal that names no thing
 ``RECIPE(product, ingredient)``   read in a recipe, or mixed just now
 ``ROOM(name)`` ``LOCATION(name)`` a room, a place outside
 ``VISIBLE(thing)``                a thing in the room, or the thing looked at
@@ -21,7 +22,8 @@ leading articles, numbers are kept as printed.
 ``CONTAINS(container, thing)``    in something (``(containing …)``)
 ``EMPTY(container)``              nothing in or on it
 ``DOOR(room, s)``                 a door to a room, open or closed
-``MESSAGE(text)``                 anything else: refusals, the task, books
+``GOAL(text)``                    the task, which opens an episode (not in the paper)
+``MESSAGE(text)``                 anything else: books, help, text of no known form
 ================================  =================================================================
 
 The `` [SUCCESS]`` marker is no fact: SSF compares states, and exact match covers the end of a task.
@@ -34,7 +36,8 @@ messages (``SHORT`` characters) are facts as they are and never reach it. The sc
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 from wmlab.metrics.ssf.scienceworld_rules import read_menu, read_message
@@ -42,7 +45,7 @@ from wmlab.metrics.ssf.scienceworld_scene import Reading, read_scene
 
 NAMES = frozenset(
     "ROOM LOCATION VISIBLE ON IN CONTAINS EMPTY STATE DOOR MOVED FOCUS CONNECTED TEMPERATURE WAIT POURED "
-    "RECIPE AMBIG_OPTION MESSAGE".split()
+    "RECIPE AMBIG_OPTION GOAL MESSAGE".split()
 )
 SHORT = 200
 Fallback = Callable[[str], Iterable[str]]
@@ -50,23 +53,59 @@ Fallback = Callable[[str], Iterable[str]]
 _CACHE_TEXTS = 2_048
 _CACHE_LONGEST = 8_000  # characters; longer texts are parsed each time, so the cache stays small
 _PREFIX = re.compile(r"(?:observation|(?:the )?next state(?: is)?) ?: ?")
+_TASK = re.compile(r"(?:task description: ?)?your task is to ")
 _MARKER = "[success]"
-_SPACES = re.compile(r"[^\S\n]+")
-_HEADER = re.compile(
-    r"this (?P<kind>room|outside location) is called (?:the )?(?P<name>[^.\n]{1,60})\."
-    r"|(?:in it|here|in this location),? you see: ?"
-    r"|(?P<also>you also see: ?)"
-    r"|in your (?P<bag>inventory), you see: ?"
-    r"|inside (?:the )?(?P<in>[^.:\n]{1,60}?) is: ?"
+_SPACES = re.compile(r"[^\S\n]+")  # line breaks are structure
+_PLACE = re.compile(r"this (room|outside location) is called (?:the )?([^.\n]{1,60})\.")
+_INSIDE = re.compile(r"inside (?:the )?([^.:\n]{1,60}) is$")
+_INSIDE_LONGEST = 80
+# What ends before the colon of a header, and where the things after it are.
+_HEADS = (
+    ("you also see", "VISIBLE", ""),
+    ("in it, you see", "VISIBLE", ""),
+    ("here you see", "VISIBLE", ""),
+    ("in this location, you see", "VISIBLE", ""),
+    ("in your inventory, you see", "IN", "inventory"),
 )
 _ITEM = re.compile(r"(?:an?|the) .|[a-z0-9' -]{1,60}$")
 _FACT = re.compile(r"([A-Z_]{1,20})\(([^\n]{1,400})\)")
 _WIRE = re.compile(r"(?<=[a-z0-9])its (?=(?:terminal \d|anode|cathode) is connected to:)")
 
 
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header from ``start`` to ``end``: what follows it is in ``relation`` to ``holder``."""
+
+    start: int
+    end: int
+    relation: str
+    holder: str
+
+
+def _headers(text: str) -> Iterator[Header]:
+    """Headers such as ``In it, you see:``, found by their colons."""
+    last, colon = 0, text.find(":")
+    while colon >= 0:
+        if text.endswith("you see", last, colon) or text.endswith("you also see", last, colon):
+            for words, relation, holder in _HEADS:
+                if text.endswith(words, last, colon):
+                    yield Header(colon - len(words), colon + 1, relation, holder)
+                    last = colon + 1
+                    break
+        elif text.endswith(" is", last, colon):
+            inside = _INSIDE.search(text, max(last, colon - _INSIDE_LONGEST), colon)
+            if inside is not None:
+                yield Header(inside.start(), colon + 1, "IN", inside[1])
+                last = colon + 1
+        colon = text.find(":", colon + 1)
+
+
 def _read(text: str) -> tuple[Reading, bool]:
     """Facts, and whether a rule explains the text (otherwise they are messages)."""
-    text = _SPACES.sub(" ", text.replace("\r\n", "\n").replace("\r", "\n")).lower().strip()
+    text = "\n".join(text.splitlines()).replace("\t", " ")
+    if "  " in text or not text.isascii():
+        text = _SPACES.sub(" ", text)
+    text = text.lower().strip()
     prefix = _PREFIX.match(text)
     if prefix is not None:
         text = text[prefix.end() :]
@@ -74,14 +113,16 @@ def _read(text: str) -> tuple[Reading, bool]:
     reading = Reading()
     if not text:
         return reading, True
-    first = _HEADER.search(text)
-    before = text if first is None else text[: first.start()]
-    explained = _read_plain(reading, before.strip())
-    while first is not None:
-        following = _HEADER.search(text, first.end())
-        body = text[first.end() : following.start() if following is not None else len(text)]
-        _read_section(reading, first, body)
-        first = following
+    headers = list(_headers(text)) if ":" in text else []
+    opening = text[: headers[0].start] if headers else text
+    place = _PLACE.search(opening) if "is called" in opening else None
+    if place is not None:
+        reading.add("ROOM" if place[1] == "room" else "LOCATION", place[2].strip())
+        opening = f"{opening[: place.start()]} {opening[place.end() :]}"
+    explained = _read_plain(reading, opening.strip())
+    for number, header in enumerate(headers, start=1):
+        end = headers[number].start if number < len(headers) else len(text)
+        read_scene(reading, text[header.end : end], header.relation, header.holder)
     return reading, explained
 
 
@@ -92,26 +133,15 @@ def _read_plain(reading: Reading, text: str) -> bool:
     flat = " ".join(text.split())
     if read_menu(reading, flat) or read_message(reading, flat):
         return True
-    if _ITEM.match(flat) is not None and "?" not in flat:
-        read_scene(reading, _WIRE.sub(". its ", text), "VISIBLE")
+    if _ITEM.match(flat) is not None:
+        read_scene(reading, _WIRE.sub(". its ", text) if "its " in text else text, "VISIBLE")
+        return True
+    task = _TASK.match(flat)
+    if task is not None:
+        reading.add("GOAL", flat[task.end() :])
         return True
     reading.add("MESSAGE", flat)
     return False
-
-
-def _read_section(reading: Reading, header: re.Match[str], body: str) -> None:
-    """What follows a header, up to the next one."""
-    if header["kind"]:
-        reading.add("ROOM" if header["kind"] == "room" else "LOCATION", header["name"].strip())
-        rest = " ".join(body.split())
-        if rest:
-            reading.add("MESSAGE", rest)
-    elif header["bag"]:
-        read_scene(reading, body, "IN", "inventory")
-    elif header["in"]:
-        read_scene(reading, body, "IN", header["in"])
-    else:
-        read_scene(reading, body, "VISIBLE")
 
 
 def _parse(text: str) -> frozenset[str]:

@@ -55,49 +55,88 @@ def _mixed(reading: Reading, match: re.Match[str]) -> None:
             reading.add("RECIPE", bare(match[2]), bare(ingredient))
 
 
-_TABLE: tuple[tuple[str, Apply], ...] = (
-    (r"(?:the )?thermometer measures a temperature of (-?\d{1,9}) degrees celsius", _temperature),
-    (rf"({NAME}) is now connected to ({NAME})", _fact("CONNECTED")),
-    (rf"({NAME}) has been disconnected", _state("disconnected")),
-    (rf"({NAME}) is already connected(?:, and must be disconnected before [a-z ]{{1,60}})?", _state("connected")),
-    (rf"you (?:move|teleport) to (?:the )?({NAME})", _moved),
-    (rf"you move (?:through )?(?:the )?({NAME}) to (?:the )?({NAME})", _fact("MOVED")),
-    (rf"you focus on (?:the )?({NAME})", _fact("FOCUS")),
-    (r"you decide to wait for (\d{1,9}) iterations?", _fact("WAIT")),
-    (rf"you pour (?:the contents of )?(?:the )?({NAME}) into (?:the )?({NAME})", _fact("POURED")),
-    (rf"(?:the )?({NAME}) is (?:now|already) ({_STATE})", _fact("STATE")),
-    (rf"(?:the )?({NAME}) is not (open)", _state("not open")),
-    (rf"(?:the )?({NAME}) isn't open(?:, so you can't see inside)?", _state("not open")),
-    (rf"(?:the )?({NAME}) can't be poured out, because it's not open", _state("not open")),
-    (rf"that can't be moved there, because (?:the )?({NAME}) isn't open", _state("not open")),
-    (rf"(?:the )?({NAME}) appears broken, and can't be activated or deactivated", _state("broken")),
-    (rf"(?:the )?({NAME}) catches fire", _state("on fire")),
+# (words that the sentence must hold, checked first because it is cheap; pattern; facts)
+_TABLE: tuple[tuple[str, str, Apply], ...] = (
+    (" degrees ", r"(?:the )?thermometer measures a temperature of (-?\d{1,9}) degrees celsius", _temperature),
+    (" connected to ", rf"({NAME}) is now connected to ({NAME})", _fact("CONNECTED")),
+    (" disconnected", rf"({NAME}) has been disconnected", _state("disconnected")),
     (
+        " already connected",
+        rf"({NAME}) is already connected(?:, and must be disconnected before [a-z ]{{1,60}})?",
+        _state("connected"),
+    ),
+    ("you ", rf"you (?:move|teleport) to (?:the )?({NAME})", _moved),
+    ("you ", rf"you move (?:through )?(?:the )?({NAME}) to (?:the )?({NAME})", _fact("MOVED")),
+    ("you focus ", rf"you focus on (?:the )?({NAME})", _fact("FOCUS")),
+    (" wait ", r"you decide to wait for (\d{1,9}) iterations?", _fact("WAIT")),
+    (
+        "you pour ",
+        rf"you pour (?:the contents of )?(?:the )?({NAME}) into (?:the )?({NAME})",
+        _fact("POURED"),
+    ),
+    (
+        "you dunk ",
+        rf"you dunk (?:the )?{NAME} in (?:the )?({NAME}), moving the liquids \({NAME}\) to (?:the )?({NAME})",
+        _fact("POURED"),
+    ),
+    (" is ", rf"(?:the )?({NAME}) is (?:now|already) ({_STATE})", _fact("STATE")),
+    (" not open", rf"(?:the )?({NAME}) is not open", _state("not open")),
+    (" isn't open", rf"(?:the )?({NAME}) isn't open(?:, so you can't see inside)?", _state("not open")),
+    (
+        " isn't open",
+        rf"that can't be moved there, because (?:the )?({NAME}) isn't open",
+        _state("not open"),
+    ),
+    (
+        " poured out",
+        rf"(?:the )?({NAME}) can't be poured out, because it's not open",
+        _state("not open"),
+    ),
+    (
+        " broken",
+        rf"(?:the )?({NAME}) appears broken, and can't be activated or deactivated",
+        _state("broken"),
+    ),
+    (" break", rf"you hit the ({NAME}) with the axe, causing it to break", _state("broken")),
+    (" catches ", rf"(?:the )?({NAME}) catches fire", _state("on fire")),
+    (
+        " is not ",
         rf"(?:the )?({NAME}) is (not (?:moveable|movable|edible|flammable|openable|closeable|a container)"
         r"|not something that can be activated)",
         _fact("STATE"),
     ),
-    (rf"mixing the contents of (?:the )?({NAME}) does not appear to produce anything new", _state("unchanged")),
-    (rf"there is nothing in (?:the )?({NAME})", _fact("EMPTY")),
-    (rf"(?:the )?({NAME}) is empty, so there(?:'s nothing to pour| are no items to mix)", _fact("EMPTY")),
-    (rf"(?:the )?({NAME}) was delicious", _state("eaten")),
-    (rf"you hit the ({NAME}) with the axe, causing it to break", _state("broken")),
-    (rf"you chop down the ({NAME}), creating wood", _state("chopped down")),
-    (rf"the lighter heats up the ({NAME}) a small amount", _state("heated")),
+    (" delicious", rf"(?:the )?({NAME}) was delicious", _state("eaten")),
+    (" chop ", rf"you chop down the ({NAME}), creating wood", _state("chopped down")),
+    (" heats up ", rf"the lighter heats up the ({NAME}) a small amount", _state("heated")),
     (
-        rf"you dunk (?:the )?{NAME} in (?:the )?({NAME}), moving the liquids \({NAME}\) to (?:the )?({NAME})",
-        _fact("POURED"),
+        " anything new",
+        rf"mixing the contents of (?:the )?({NAME}) does not appear to produce anything new",
+        _state("unchanged"),
     ),
-    (rf"i'm not sure how to use the ({NAME}(?: \({NAME}\))?)", _state("no known use")),
-    (rf"there is only one thing \(({NAME})\)", _fact("VISIBLE")),
-    (r"(?:the recipe reads: ?)?to make ([^.,:;!?]{1,80}?), you need to mix ([^.:;!?]{1,300}?)", _recipe),
-    (r"([^.:;!?]{1,200}?) mix to produce (?:an? )?([^.,:;!?]{1,80}?)", _mixed),
+    (
+        "not sure how",
+        rf"i'm not sure how to use the ({NAME}(?: \({NAME}\))?)",
+        _state("no known use"),
+    ),
+    (" nothing in ", rf"there is nothing in (?:the )?({NAME})", _fact("EMPTY")),
+    (
+        " is empty",
+        rf"(?:the )?({NAME}) is empty, so there(?:'s nothing to pour| are no items to mix)",
+        _fact("EMPTY"),
+    ),
+    (" only one ", rf"there is only one thing \(({NAME})\)", _fact("VISIBLE")),
+    (
+        " need to mix ",
+        r"(?:the recipe reads: ?)?to make ([^.,:;!?]{1,80}?), you need to mix ([^.:;!?]{1,300}?)",
+        _recipe,
+    ),
+    (" mix to ", r"([^.:;!?]{1,200}?) mix to produce (?:an? )?([^.,:;!?]{1,80}?)", _mixed),
 )
 _REFUSAL = (
     r"((?:no known action|unknown action|you can't|you must|that can't|that is|that thing|that object|its not clear"
     r"|it's not clear|i'm not sure|something can't|connections must|you don't)\b[^:]{0,200})"
 )
-_RULES = tuple((re.compile(rf"{pattern}(?:\.|$| (?=\[))"), apply) for pattern, apply in _TABLE)
+_RULES = tuple((words, re.compile(rf"{pattern}(?:\.|$)"), apply) for words, pattern, apply in _TABLE)
 _DISCONNECTING = re.compile(rf"\(disconnecting ({NAME})\) ?")
 _REFUSED = re.compile(_REFUSAL)
 _OPTION = re.compile(r"(?:^| )(\d{1,4}): ")
@@ -122,8 +161,9 @@ def read_message(reading: Reading, text: str) -> bool:
     if disconnecting is not None:
         found.add("STATE", bare(disconnecting[1]), "disconnected")
         position = disconnecting.end()
+    rules = [(pattern, apply) for words, pattern, apply in _RULES if words in text]
     while position < length:
-        for pattern, apply in _RULES:
+        for pattern, apply in rules:
             match = pattern.match(text, position)
             if match is not None:
                 apply(found, match)

@@ -18,6 +18,8 @@ _ARTICLE = re.compile(r"(?:an?|the|some) ")
 _CALLED = "substance called "
 _STAGE = re.compile(r"(.{1,60}?) in the ([a-z -]{1,30}?) stage(?: with an? (.{1,60}))?")
 _DOOR = re.compile(r"(?:a )?door to (?:the )?(.{1,60})")
+_MARK = re.compile(r"[(,.:]")
+_DOOR_LINE = re.compile(r"a door to the ([a-z ]{1,40}) \(that is (open|closed)\)")
 _SLOPE = re.compile(r"(.{1,60}?) (approximately \d{1,3}% down|at the (?:top|bottom) of) the plane")
 _READING = re.compile(r"currently reading a temperature of (-?\d{1,9}) degrees celsius")
 _IS = re.compile(
@@ -32,7 +34,7 @@ _LINK = re.compile(r"its (anode|cathode|terminal \d) is connected to: (.{1,80})"
 _LINKED = re.compile(r"it is connected to: (.{1,80})")
 _SAYS = re.compile(r"the (?:(time) reads|(artist) is listed as) (.{1,60})")
 _SENTENCE_STATE = re.compile(r"the (.{1,60}?) is (open|closed|on|off|activated|deactivated|flushing|locked)")
-_NOT_BEFORE = ("of", "called", "to", "with", "in", "on", "at", "down", "reading", "by", "from", "and")
+_NOT_BEFORE = ("of", "called", "to", "with", "in", "on", "at", "down", "reading", "by", "from", "and", "crossing")
 _NEXT_ARTICLE = re.compile("".join(f"(?<! {word})" for word in _NOT_BEFORE) + r"(?<!:) (?=(?:an?|the) )")
 _WORD = r"[a-z]{1,12}(?:-[a-z]{1,12})?"
 _NOT_BEFORE_BARE = ("of", "called", "containing", "make", "titled", "a", "an", "the", "blank", "with", "to", "solid", "liquid", "gaseous")
@@ -95,8 +97,7 @@ class Describer:
     def read(self, text: str) -> None:
         """One line of the list, or the whole list where it is in one line."""
         self._place = self._base
-        if _BRACKET_OR_STOP.search(text) is None:
-            self._pieces(text, "")
+        if self._usual(text):
             return
         position, length, before, pending = 0, len(text), "", ""
         while position < length:
@@ -121,10 +122,23 @@ class Describer:
                 self._place = self._base
         self._pieces(pending, before)
 
-    def ends_open(self, text: str) -> None:
+    def _usual(self, text: str) -> bool:
+        """The two lines that most are: one thing in a few words, and a door."""
+        if _MARK.search(text) is None:
+            if " a " in text or " an " in text or " the " in text:
+                return False
+            self._thing(text)
+            return True
+        if text.startswith("a door to the "):
+            door = _DOOR_LINE.fullmatch(text)
+            if door is not None:
+                self._reading.add("DOOR", door[1], door[2])
+                return True
+        return False
+
+    def open_list(self) -> None:
         """After ``On the X is:`` at the end of a line the next lines list what is there."""
-        if text.endswith(":"):
-            self._base = self._place
+        self._base = self._place
 
     def _is_note(self, inner: str) -> bool:
         """Whether brackets hold contents or a state; otherwise they belong to the name."""
@@ -236,9 +250,6 @@ class Describer:
             self._reading.add("STATE", name, state)
 
 
-_BRACKET_OR_STOP = re.compile(r"[(,.:]")
-
-
 def read_scene(reading: Reading, text: str, relation: str, holder: str = "") -> None:
     """A whole list of things, one a line, or all in one line."""
     describer = Describer(reading, relation, holder)
@@ -247,4 +258,5 @@ def read_scene(reading: Reading, text: str, relation: str, holder: str = "") -> 
         lines = _BARE.sub("\n", lines[0]).split("\n")
     for line in lines:
         describer.read(line)
-        describer.ends_open(line)
+        if line.endswith(":"):
+            describer.open_list()
