@@ -17,10 +17,10 @@ RECORDED = [json.loads(line)["observation"] for line in (DATA / "scienceworld_ob
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "samples" / "scienceworld.jsonl"
 
 # The perturbation of memwm.txt B.2: every place, thing, number and state of a text becomes another of its kind.
-PLACES = (
+_PLACES = (
     "hallway|kitchen|bathroom|bedroom|living room|workshop|art studio|greenhouse|outside|foundry|inventory"
-).split("|")
-THINGS = (
+)
+_THINGS = (
     "agent|air|picture|painting|drawing|large cupboard|paint cupboard|cupboard|table|chair|couch|bed|mattress"
     "|pillow|jug|wood cup|glass cup|tin cup|ceramic cup|cup|bowl|metal pot|flower pot|pot|drawer|freezer|fridge"
     "|oven|stove|sink|bathtub|toilet|stopwatch|thermometer|lighter|glass jar|seed jar|red box|blue box|green box"
@@ -35,16 +35,22 @@ THINGS = (
     "|beaver|chameleon|moth|dragonfly|spider|caterpillar|chicken|river|boat|moon|farm|meadow|hills|shapes|people"
     "|flower|pollen|juice|milk|flour|gallium|lead|tin|mercury|caesium|closet|jar|bottle|wire|generator|buzzer|bulb"
     "|motor|light|fork|spoon|paper clip|coin|nail|drain|box|lily|bob|owen|alexandra|violet|green|yellow"
-    "|unknown substance|unknown material|desk|counter|brick|blast furnace|steel|honey|hole|hive|cupboard door|stage|blue|red|book shelf|book|peanut|almond|cashew|mixed nuts"
-).split("|")
+    "|unknown substance|unknown material|desk|counter|brick|blast furnace|steel|honey|hole|hive|cupboard door"
+    "|stage|blue|red|book shelf|book|peanut|almond|cashew|mixed nuts"
+)
+PLACES, THINGS = _PLACES.split("|"), _THINGS.split("|")
 STATES = {
     "open": "closed", "closed": "open", "activated": "deactivated", "deactivated": "activated", "on": "off",
     "off": "on", "reproducing": "seedling", "adult": "baby", "tall": "short", "broken": "flooded",
 }  # fmt: skip
 
 
-_NAMES = re.compile(r"\b(" + "|".join(sorted(map(re.escape, PLACES + THINGS), key=len, reverse=True)) + r")\b", re.I)
-_STATE = re.compile(r"\b(?<=which is )(on|off)\b|\b(?<=turned )(on|off)\b|\b(open|closed|activated|deactivated|broken)\b(?!:)")
+_NAMES = re.compile(
+    r"\b(" + "|".join(sorted(map(re.escape, PLACES + THINGS), key=len, reverse=True)) + r")\b", re.I
+)
+_STATE = re.compile(
+    r"\b(?<=which is )(on|off)\b|\b(?<=turned )(on|off)\b|\b(open|closed|activated|deactivated|broken)\b(?!:)"
+)
 _TRAIT = re.compile(r"\b(reproducing|adult|tall)\b")
 _NUMBER = re.compile(r"(?<![\d:])-?\d+(?!\d*:\t)")
 
@@ -60,7 +66,9 @@ def swapped(text):
             table[name] = next(free[id(PLACES if name in PLACES else THINGS)], "brass lamp")
         return table[name]
 
-    head, mark, body = text.partition("cancel):\n") if text.startswith("Ambiguous request") else ("", "", text)
+    head, mark, body = (
+        text.partition("cancel):\n") if text.startswith("Ambiguous request") else ("", "", text)
+    )
     body = _NAMES.sub(other, _NUMBER.sub(lambda m: str(int(m[0]) + 1), body))
     if not mark:
         body = _TRAIT.sub(lambda m: STATES[m[0]], _STATE.sub(lambda m: STATES[m[0]], body))
@@ -81,7 +89,7 @@ ROOM = """This room is called the workshop. In it, you see:
 \ta thermometer, currently reading a temperature of -4 degrees celsius
 \tsoil
 You also see:
-\tA door to the hallway (that is open)"""  # noqa: W291
+\tA door to the hallway (that is open)"""
 
 
 def test_room_by_hand():
@@ -227,7 +235,12 @@ def test_swaps_leave_almost_nothing(source):
 
 def test_one_swap_lowers_the_score_by_its_facts():
     gold = parse(ROOM)
-    for old, new in (("workshop", "foundry"), ("yellow wire", "red wire"), ("-4", "-5"), ("hallway", "kitchen")):
+    for old, new in (
+        ("workshop", "foundry"),
+        ("yellow wire", "red wire"),
+        ("-4", "-5"),
+        ("hallway", "kitchen"),
+    ):
         found = parse(ROOM.replace(old, new))
         assert len(gold - found) == len(found - gold) == 1
         assert ssf("scienceworld", ROOM.replace(old, new), ROOM) == pytest.approx(25 / 26)
@@ -257,7 +270,9 @@ def test_the_score_is_symmetric_and_falls_with_corruption(left, right, seed):
     assert 0.0 <= score <= 1.0 and score == ssf("scienceworld", right, left)
     rng = random.Random(seed)
     text, last = ROOM, 1.0
-    for old in rng.sample(["workshop", "yellow wire", "battery", "oven, ", "sink, ", "hallway", "-4", "jug"], 5):
+    for old in rng.sample(
+        ["workshop", "yellow wire", "battery", "oven, ", "sink, ", "hallway", "-4", "jug"], 5
+    ):
         text = text.replace(old, f"brass {old}" if old != "-4" else "77")
         now = ssf("scienceworld", text, ROOM)
         assert now < last
@@ -268,15 +283,26 @@ def test_the_score_is_symmetric_and_falls_with_corruption(left, right, seed):
 @given(st.text(max_size=200))
 def test_any_text_has_facts_or_no_words(text):
     found = parse(text)
-    assert found or not any(char.isalnum() for char in text.replace("[SUCCESS]", "")) or "next state" in text.lower()
+    assert (
+        found
+        or not any(char.isalnum() for char in text.replace("[SUCCESS]", ""))
+        or "next state" in text.lower()
+    )
     assert {fact.partition("(")[0] for fact in found} <= NAMES
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.lists(st.sampled_from(RECORDED + ["(", ")", "[SEP]", "BEGIN_FACTS", ": ", ". ", ", ", "[SUCCESS]"]), max_size=6))
+@given(
+    st.lists(
+        st.sampled_from([*RECORDED, "(", ")", "[SEP]", "BEGIN_FACTS", ": ", ". ", ", ", "[SUCCESS]"]),
+        max_size=6,
+    )
+)
 def test_mixtures_of_observations_are_read(pieces):
     text = "".join(pieces)
-    assert {fact.partition("(")[0] for fact in parse(text)} <= NAMES and ssf("scienceworld", text, text) == 1.0
+    assert {fact.partition("(")[0] for fact in parse(text)} <= NAMES and ssf(
+        "scienceworld", text, text
+    ) == 1.0
 
 
 @pytest.mark.parametrize(

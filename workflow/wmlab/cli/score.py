@@ -24,9 +24,7 @@ def states(
     metrics: Annotated[
         str, typer.Option("--metrics", help="Comma-separated: em, f1, rouge_l, ssf.")
     ] = "em,f1,rouge_l,ssf",
-    workers: Annotated[
-        int, typer.Option("--workers", min=1, help="Processes; the order of rows stays.")
-    ] = 1,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes; the order of rows stays.")] = 1,
 ) -> None:
     """Score predicted observations against the real ones.
 

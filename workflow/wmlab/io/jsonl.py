@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
@@ -78,13 +78,13 @@ def open_lines(path: str | Path) -> Iterator[Iterable[bytes]]:
     if str(path) == STREAM:
         yield sys.stdin.buffer
         return
-    try:
-        file = Path(path).open("rb")
-    except FileNotFoundError:
-        raise InputError.at(path, "file not found", "check the path") from None
-    except OSError as error:
-        raise InputError.at(path, f"cannot be read ({error})", "give a UTF-8 JSONL file") from None
-    with file:
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(Path(path).open("rb"))
+        except FileNotFoundError:
+            raise InputError.at(path, "file not found", "check the path") from None
+        except OSError as error:
+            raise InputError.at(path, f"cannot be read ({error})", "give a UTF-8 JSONL file") from None
         yield file
 
 

@@ -7,6 +7,7 @@ which are under way, and whole lines come back in order.
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 from collections import deque
@@ -17,14 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wmlab.errors import EnvironmentFailure, InputError
-from wmlab.io.jsonl import dumps
 from wmlab.metrics import ssf, text
 
-TOKEN_METRICS: dict[str, Callable[[list[str], list[str]], float]] = {
-    "f1": text.token_f1_of,
-    "rouge_l": text.rouge_l_of,
-}
-METRICS = ("em", *TOKEN_METRICS, "ssf")
+METRICS = ("em", "f1", "rouge_l", "ssf")
 CHUNK_LINES = 1_000
 CHUNK_BYTES = 1 << 20
 AHEAD = 3
@@ -77,6 +73,24 @@ def _problem(pair: Any) -> str | None:
     return None
 
 
+def _text_scores(prediction: str, gold: str, metrics: Sequence[str]) -> dict[str, float]:
+    """The wanted ones of em, f1 and rouge_l; the last two share their tokens and bounds."""
+    if prediction == gold:
+        return {name: 1.0 for name in metrics if name != "ssf"}
+    scores: dict[str, float] = {}
+    if "em" in metrics:
+        scores["em"] = text.exact_match(prediction, gold)
+    if "f1" in metrics or "rouge_l" in metrics:
+        left, right = text.tokens(prediction), text.tokens(gold)
+        most, least = text.overlap(left, right)
+        if "f1" in metrics:
+            scores["f1"] = text.f_measure(most, len(left), len(right))
+        if "rouge_l" in metrics:
+            common = text.common_subsequence(left, right, most, least)
+            scores["rouge_l"] = text.f_measure(common, len(left), len(right))
+    return scores
+
+
 def _score_pair(domain: str, number: int, pair: Any, metrics: Sequence[str]) -> dict[str, Any]:
     problem = _problem(pair)
     if problem is not None:
@@ -85,18 +99,9 @@ def _score_pair(domain: str, number: int, pair: Any, metrics: Sequence[str]) -> 
     prediction, gold = pair["prediction"], pair["gold"]
     row: dict[str, Any] = {"id": pair["id"]}
     compared = ssf.compare(domain, prediction, gold) if domain in ssf.PARSERS else None
-    left = right = None
-    for name in metrics:
-        if name == "em":
-            row[name] = text.exact_match(prediction, gold)
-        elif name == "ssf":
-            row[name] = compared.score if compared is not None else None
-        elif prediction == gold:
-            row[name] = 1.0
-        else:
-            if left is None or right is None:
-                left, right = text.tokens(prediction), text.tokens(gold)
-            row[name] = TOKEN_METRICS[name](left, right)
+    row |= _text_scores(prediction, gold, metrics)
+    if compared is not None and "ssf" in metrics:
+        row["ssf"] = compared.score
     if compared is not None:
         row["facts_prediction"] = sorted(compared.facts_prediction)
         row["facts_gold"] = (
@@ -134,10 +139,15 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
 
 
+# Made once: json.loads and json.dumps with options make one a call.
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
 def _decode(line: bytes, number: int, source: str) -> Any:
     """The object on a line. Raises InputError naming file and row."""
     try:
-        value = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+        value = _DECODER.decode(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError.at(source, f"not JSON ({error})", "fix or remove the line", number) from None
     if not isinstance(value, dict):
@@ -146,9 +156,8 @@ def _decode(line: bytes, number: int, source: str) -> Any:
 
 
 def _encode(row: dict[str, Any]) -> bytes:
-    line = dumps(row)
     try:
-        return line.encode() + b"\n"
+        return _ENCODER.encode(row).encode() + b"\n"
     except UnicodeEncodeError:  # a lone surrogate, which JSON can write only as an escape
         return json.dumps(row, allow_nan=False).encode() + b"\n"
 
@@ -218,8 +227,10 @@ def score_stream(
             finish(score_chunk(domain, metrics, source, chunk))
         return totals
     waiting: deque[Future[tuple[bytes, Totals]]] = deque()
-    # Spawned, not forked: the caller may have threads.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    # Spawned, not forked: the caller may have threads. Frozen: what is imported is not looked at again by
+    # the garbage collector.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=gc.freeze) as pool:
         try:
             for chunk in _chunks(lines):
                 if len(waiting) >= workers * AHEAD:

@@ -8,8 +8,10 @@ length and return one score per pair, in order; they raise ValueError when the l
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
 from operator import ne
 
 from rapidfuzz.distance import LCSseq
@@ -25,25 +27,11 @@ def exact_match(prediction: str, gold: str) -> float:
     return 1.0 if prediction.strip() == gold.strip() else 0.0
 
 
-def _f_measure(common: int, n_prediction: int, n_gold: int) -> float:
+def f_measure(common: int, n_prediction: int, n_gold: int) -> float:
     """Harmonic mean of common/n_prediction and common/n_gold; 1.0 when both sides are empty."""
     if n_prediction == 0 and n_gold == 0:
         return 1.0
     return 2.0 * common / (n_prediction + n_gold)
-
-
-def _unshared(left: list[str], right: list[str]) -> tuple[int, list[str], list[str]]:
-    """The length of the common prefix and suffix together, and what lies between them on either side.
-
-    Taking equal tokens off both sides one for one lowers the multiset intersection and, at the ends, the
-    longest common subsequence by exactly their number; predictions mostly differ from gold in a few words.
-    """
-    if left == right:
-        return len(left), [], []
-    start = _equal_run(left, right)
-    left, right = left[start:], right[start:]
-    end = _equal_run(reversed(left), reversed(right))
-    return (start + end, left[: len(left) - end], right[: len(right) - end]) if end else (start, left, right)
 
 
 def _equal_run(left: Iterable[str], right: Iterable[str]) -> int:
@@ -55,18 +43,34 @@ def _equal_run(left: Iterable[str], right: Iterable[str]) -> int:
         return len(differs)
 
 
-def token_f1(prediction: str, gold: str) -> float:
-    """F1 of the two token multisets; F1(empty, empty) = 1."""
-    return token_f1_of(tokens(prediction), tokens(gold))
+def overlap(left: list[str], right: list[str]) -> tuple[int, int]:
+    """Size of the multiset intersection, and a lower bound of the longest common subsequence (LCS).
 
-
-def token_f1_of(left: list[str], right: list[str]) -> float:
-    """:func:`token_f1` of texts already split into tokens."""
-    common, a, b = _unshared(left, right)
+    Predictions mostly differ from gold in a few words, so tokens that are equal at the same place, counted
+    from the start and then from the end, are taken off first: each pair lowers the intersection by exactly
+    one. Those of either pass are a common subsequence, and the intersection is an upper bound of the LCS.
+    """
+    common, aligned = 0, 0
+    a, b = left, right
+    for _ in range(2):
+        differs = list(map(ne, a, b))
+        found = differs.count(False)
+        common += found
+        aligned = max(aligned, found)
+        a = [*compress(a, differs), *a[len(differs) :]]
+        b = [*compress(b, differs), *b[len(differs) :]]
+        a.reverse()
+        b.reverse()
     if a and b:
         counts, others = Counter(a), Counter(b)
         common += sum(min(n, others[token]) for token, n in counts.items() if token in others)
-    return _f_measure(common, len(left), len(right))
+    return common, aligned
+
+
+def token_f1(prediction: str, gold: str) -> float:
+    """F1 of the two token multisets; F1(empty, empty) = 1."""
+    left, right = tokens(prediction), tokens(gold)
+    return f_measure(overlap(left, right)[0], len(left), len(right))
 
 
 def rouge_l(prediction: str, gold: str) -> float:
@@ -75,19 +79,30 @@ def rouge_l(prediction: str, gold: str) -> float:
     On ASCII alphanumeric text it equals ``rouge_score`` without stemming; unlike that package it does not
     drop other characters, so identical non-empty texts score 1.0 in any script.
     """
-    return rouge_l_of(tokens(prediction), tokens(gold))
+    left, right = tokens(prediction), tokens(gold)
+    return f_measure(common_subsequence(left, right, *overlap(left, right)), len(left), len(right))
 
 
-def rouge_l_of(left: list[str], right: list[str]) -> float:
-    """:func:`rouge_l` of texts already split into tokens."""
-    common, a, b = _unshared(left, right)
-    if a and b:
-        ids: dict[str, int] = {}
-        # Token ids, not strings: the LCS kernel compares machine integers.
-        a_ids = [ids.setdefault(token, len(ids)) for token in a]
-        b_ids = [ids.setdefault(token, len(ids)) for token in b]
-        common += int(LCSseq.similarity(a_ids, b_ids))
-    return _f_measure(common, len(left), len(right))
+def common_subsequence(left: list[str], right: list[str], most: int, least: int) -> int:
+    """Length of the LCS, given the bounds of :func:`overlap`."""
+    if most == least:
+        return most
+    start = _equal_run(left, right)
+    left, right = left[start:], right[start:]
+    end = _equal_run(reversed(left), reversed(right))
+    if start + end == most:
+        return most
+    if end:
+        left, right = left[:-end], right[:-end]
+    # Each distinct token as a character or, past the last one, as a number: the LCS kernel compares
+    # machine integers, and takes them from a string fastest.
+    distinct = dict.fromkeys([*left, *right])
+    if len(distinct) <= sys.maxunicode:
+        letters = dict(zip(distinct, map(chr, range(len(distinct))), strict=True))
+        a, b = ("".join(map(letters.__getitem__, side)) for side in (left, right))
+        return start + end + int(LCSseq.similarity(a, b))
+    ids = {token: number for number, token in enumerate(distinct)}
+    return start + end + int(LCSseq.similarity([ids[t] for t in left], [ids[t] for t in right]))
 
 
 def _batch(

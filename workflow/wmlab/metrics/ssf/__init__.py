@@ -71,7 +71,7 @@ def compare(domain: str, prediction: str, gold: str) -> Comparison:
 
 def ssf(domain: str, prediction: str, gold: str) -> float:
     """The score of :func:`compare`."""
-    parse, scorer = _functions(domain)
+    scorer = _functions(domain)[1]
     if scorer is not None:
         return 1.0 if prediction == gold else scorer(prediction, gold)
     return compare(domain, prediction, gold).score

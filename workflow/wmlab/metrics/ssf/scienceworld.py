@@ -43,10 +43,11 @@ from functools import lru_cache
 from wmlab.metrics.ssf.scienceworld_rules import read_menu, read_message
 from wmlab.metrics.ssf.scienceworld_scene import Reading, read_scene
 
-NAMES = frozenset(
+_NAMES = (
     "ROOM LOCATION VISIBLE ON IN CONTAINS EMPTY STATE DOOR MOVED FOCUS CONNECTED TEMPERATURE WAIT POURED "
-    "RECIPE AMBIG_OPTION GOAL MESSAGE".split()
+    "RECIPE AMBIG_OPTION GOAL MESSAGE"
 )
+NAMES = frozenset(_NAMES.split())
 SHORT = 200
 Fallback = Callable[[str], Iterable[str]]
 

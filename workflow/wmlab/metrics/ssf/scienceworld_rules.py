@@ -57,7 +57,11 @@ def _mixed(reading: Reading, match: re.Match[str]) -> None:
 
 # (words that the sentence must hold, checked first because it is cheap; pattern; facts)
 _TABLE: tuple[tuple[str, str, Apply], ...] = (
-    (" degrees ", r"(?:the )?thermometer measures a temperature of (-?\d{1,9}) degrees celsius", _temperature),
+    (
+        " degrees ",
+        r"(?:the )?thermometer measures a temperature of (-?\d{1,9}) degrees celsius",
+        _temperature,
+    ),
     (" connected to ", rf"({NAME}) is now connected to ({NAME})", _fact("CONNECTED")),
     (" disconnected", rf"({NAME}) has been disconnected", _state("disconnected")),
     (

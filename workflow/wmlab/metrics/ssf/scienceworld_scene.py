@@ -26,7 +26,9 @@ _IS = re.compile(
     r"which is (?:turned )?(?:(on|off|open|closed|activated|deactivated|flushing|locked)(?: |$)|(.{1,60}))"
 )
 _THAT_IS = re.compile(r"(?:that (?:is|looks) )?(.{1,40})")
-_STATES = frozenset({"on fire", "combusting", "open", "closed", "unwell", "dead", "covered in pollen", "locked"})
+_STATES = frozenset(
+    {"on fire", "combusting", "open", "closed", "unwell", "dead", "covered in pollen", "locked"}
+)
 _DELIMITER = re.compile(r"[(,]|\.(?=[ .]|$)|\.$")
 _BRACKET = re.compile(r"[()]")
 _HELD = re.compile(r"(on|in|inside) (?:the )?(.{1,60}?) (?:is|are|you see):(?: |$)")
@@ -34,10 +36,39 @@ _LINK = re.compile(r"its (anode|cathode|terminal \d) is connected to: (.{1,80})"
 _LINKED = re.compile(r"it is connected to: (.{1,80})")
 _SAYS = re.compile(r"the (?:(time) reads|(artist) is listed as) (.{1,60})")
 _SENTENCE_STATE = re.compile(r"the (.{1,60}?) is (open|closed|on|off|activated|deactivated|flushing|locked)")
-_NOT_BEFORE = ("of", "called", "to", "with", "in", "on", "at", "down", "reading", "by", "from", "and", "crossing")
+_NOT_BEFORE = (
+    "of",
+    "called",
+    "to",
+    "with",
+    "in",
+    "on",
+    "at",
+    "down",
+    "reading",
+    "by",
+    "from",
+    "and",
+    "crossing",
+)
 _NEXT_ARTICLE = re.compile("".join(f"(?<! {word})" for word in _NOT_BEFORE) + r"(?<!:) (?=(?:an?|the) )")
 _WORD = r"[a-z]{1,12}(?:-[a-z]{1,12})?"
-_NOT_BEFORE_BARE = ("of", "called", "containing", "make", "titled", "a", "an", "the", "blank", "with", "to", "solid", "liquid", "gaseous")
+_NOT_BEFORE_BARE = (
+    "of",
+    "called",
+    "containing",
+    "make",
+    "titled",
+    "a",
+    "an",
+    "the",
+    "blank",
+    "with",
+    "to",
+    "solid",
+    "liquid",
+    "gaseous",
+)
 _BARE = re.compile(
     "".join(rf"(?<!\b{word})" for word in _NOT_BEFORE_BARE)
     + r"(?<![,:]) (?=(?:(?:solid|liquid|gaseous) )?(?:soil|ice|soap|chocolate|peanut|almond|cashew|mixed nuts"

@@ -151,7 +151,7 @@ def _products(prediction: tuple[Product, ...], gold: tuple[Product, ...]) -> Sim
 
 
 def _pairs(page: Page) -> list[tuple[str, str]]:
-    return [(key, value) for key, values in page.options.items() for value in values]
+    return [(key, value) for key, values in page.options for value in values]
 
 
 def _optional_title(prediction: str | None, gold: str | None) -> float:
@@ -176,13 +176,15 @@ def similarities(prediction: Page, gold: Page) -> Similarities:
         found["title"] = _optional_title(prediction.title, gold.title)
         found["price"] = _price_similarity(prediction.price, gold.price)
         if same or prediction.options:
-            found["option_keys"] = _set_f1(prediction.options, gold.options)
+            found["option_keys"] = _set_f1(
+                (key for key, _ in prediction.options), (key for key, _ in gold.options)
+            )
             found["option_groups"] = _set_f1(_pairs(prediction), _pairs(gold))
         else:
             found["option_keys"] = found["option_groups"] = 0.0
     elif gold.kind == "terminal":
         found["purchased"] = float(prediction.purchased == gold.purchased and same)
-        found["chosen"] = _set_f1(prediction.chosen.items(), gold.chosen.items()) if same else 0.0
+        found["chosen"] = _set_f1(prediction.chosen, gold.chosen) if same else 0.0
         found["score"] = float(prediction.score == gold.score and same)
         found["success"] = float(prediction.success == gold.success and same)
     else:
@@ -223,12 +225,12 @@ def parse(text: str) -> frozenset[str]:
         facts.append(f"TITLE({page.title})")
     if page.price is not None:
         facts.append(f"PRICE({_amounts(page.price)})")
-    for key, values in page.options.items():
+    for key, values in page.options:
         facts.append(f"OPTION({key})")
         facts += [f"OPTION({key}, {value})" for value in values]
     if page.purchased is not None:
         facts.append(f"PURCHASED({page.purchased})")
-    facts += [f"CHOSEN({key}, {value})" for key, value in page.chosen.items()]
+    facts += [f"CHOSEN({key}, {value})" for key, value in page.chosen]
     if page.score is not None:
         facts.append(f"REWARD({page.score:g})")
     name = "MESSAGE" if page.kind == "unknown" else "TEXT"

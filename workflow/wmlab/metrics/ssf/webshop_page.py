@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 TOP = 3
 """Products of a results page that are compared."""
 
-_CACHE_TEXTS = 2_048
-_CACHE_LONGEST = 8_000  # characters; longer texts are read each time, so the cache stays small
+_CACHE_TEXTS = 1_024
+_CACHE_LONGEST = 16_000  # characters; longer texts are read each time, so the cache stays small
 
 _PREFIX = re.compile(r"(?:the )?next state(?: is)? ?: ?", re.IGNORECASE)
 _MARKER = "[SUCCESS]"
@@ -40,9 +40,11 @@ AFFORDANCES = {
     "search": "search",
 }
 _NAMES = frozenset(AFFORDANCES)
+_LONGEST_NAME = max(map(len, AFFORDANCES))
+_PAGE = ("Page", "page", "PAGE")
 _TABS = ("description", "features", "reviews", "buy_now")
 
-KEYS = frozenset(
+_KEYS = (
     "size|color|style|flavor|material|pattern|pack size|count|scent|shape|length|width|height|capacity|format"
     "|edition|configuration|platform|finish|fit|quantity|unit count|number of items|number of pieces|pieces"
     "|item package quantity|package quantity|package type|flavor name|scent name|color name|size name"
@@ -51,15 +53,15 @@ KEYS = frozenset(
     "|special size|special size type|size type|ring size|band size|cup size|lens color|frame color|band color"
     "|item shape|item form|item weight|item dimensions|display size|screen size|memory storage capacity"
     "|hardware platform|operating system|product packaging|offer type|age range|set name|design|theme"
-    "|letter|occasion|light source type|base material|wood type|grade|gauge|thickness|volume".split("|")
+    "|letter|occasion|light source type|base material|wood type|grade|gauge|thickness|volume"
 )
+KEYS = frozenset(_KEYS.split("|"))
 """Names of option groups (sizes, colours, …); any other text after one is a value of that group."""
 
 Price = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(NamedTuple):
     """A product on a results page; a price is a range, of one amount where both ends are equal."""
 
     id: str
@@ -67,9 +69,9 @@ class Product:
     price: Price
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The fields of one observation. ``texts`` are the strings of a page that has no other fields.
+class Page(NamedTuple):
+    """The fields of one observation. ``options`` are groups with their values, ``chosen`` names with values,
+    ``texts`` the strings of a page that has no other fields.
 
     ``kind``: ``product``, ``search`` (results), ``terminal``, and for what the paper calls unknown
     ``start`` (the search bar), ``detail`` (description, features or reviews) or ``unknown``.
@@ -82,10 +84,10 @@ class Page:
     products: tuple[Product, ...] = ()
     title: str | None = None
     price: Price | None = None
-    options: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    options: tuple[tuple[str, tuple[str, ...]], ...] = ()
     texts: tuple[str, ...] = ()
     purchased: str | None = None
-    chosen: dict[str, str] = field(default_factory=dict)
+    chosen: tuple[tuple[str, str], ...] = ()
     score: float | None = None
     success: bool = False
 
@@ -115,7 +117,7 @@ def _products(parts: list[str], start: int) -> tuple[Product, ...]:
     return tuple(found.values())
 
 
-def _options(parts: list[str]) -> dict[str, tuple[str, ...]]:
+def _options(parts: list[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Option groups; the first text names one even when it is no usual name."""
     groups: dict[str, list[str]] = {}
     values: list[str] | None = None
@@ -127,18 +129,18 @@ def _options(parts: list[str]) -> dict[str, tuple[str, ...]]:
             values = groups.setdefault(text, [])
         else:
             values.append(text)
-    return {key: tuple(found) for key, found in groups.items()}
+    return tuple((key, tuple(found)) for key, found in groups.items())
 
 
-def _chosen(text: str) -> dict[str, str]:
+def _chosen(text: str) -> tuple[tuple[str, str], ...]:
     """Options as the last page prints them: a flat JSON object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        return {}
+        return ()
     if not isinstance(value, dict):
-        return {}
-    return {key.lower(): str(v).lower() for key, v in value.items() if isinstance(v, str | int | float)}
+        return ()
+    return tuple((k.lower(), str(v).lower()) for k, v in value.items() if isinstance(v, str | int | float))
 
 
 def _after(parts: list[str], label: str) -> str | None:
@@ -167,7 +169,8 @@ def _terminal(parts: list[str], affordances: frozenset[str], success: bool) -> P
 def _split(text: str) -> list[str]:
     """The strings between the separators, each with single spaces; the common case takes no pass of its own."""
     # Only a space is both printable and white: other text may hold line breaks or wide spaces.
-    if not text.isprintable() or "  " in text:
+    odd = "\n" in text or "\t" in text or "\r" in text if text.isascii() else not text.isprintable()
+    if odd or "  " in text:
         text = " ".join(text.split())
     if text.count(_SEPARATOR) == text.count(f" {_SEPARATOR} "):
         return text.strip().split(f" {_SEPARATOR} ")
@@ -179,9 +182,9 @@ def _read(text: str) -> Page:
     success = text.endswith(_MARKER)
     block = text.find(_BLOCK)
     if block >= 0:
-        text = text[:block]
+        text = text[:block].rstrip()  # its blank line would cost a pass over the page
     elif success:
-        text = text[: -len(_MARKER)]
+        text = text[: -len(_MARKER)].rstrip()
     if text[:1] in "NnTt":
         prefix = _PREFIX.match(text)
         text = text[prefix.end() :] if prefix is not None else text
@@ -189,7 +192,7 @@ def _read(text: str) -> Page:
     search_bar = parts[-1] in ("Search", "search")
     # The instruction is the user's text: nothing in it is part of the page.
     body = parts[2:] if parts[0] == "Instruction:" else parts
-    return _classify(body, search_bar, success)
+    return _classify(body, text, search_bar, success)
 
 
 def _price_at(parts: list[str]) -> int:
@@ -216,17 +219,19 @@ def _product_page(parts: list[str], at: int, affordances: frozenset[str], succes
     )
 
 
-def _classify(parts: list[str], search_bar: bool, success: bool) -> Page:
+def _classify(parts: list[str], text: str, search_bar: bool, success: bool) -> Page:
     """Page kinds in the paper's order: product, results, terminal, then the three kinds of unknown."""
-    flat = "\n".join(parts).lower()
-    affordances = frozenset(AFFORDANCES[name] for name in _NAMES.intersection(flat.split("\n")))
-    at = _price_at(parts) if "price" in flat else -1
-    if at >= 0 and ("\nrating" in flat or not affordances.isdisjoint(_TABS)):
+    names = [part.lower() for part in parts if len(part) <= _LONGEST_NAME]
+    affordances = frozenset([AFFORDANCES[name] for name in _NAMES.intersection(names)])
+    at = _price_at(parts) if "rice" in text or "RICE" in text else -1
+    if at >= 0 and (
+        not affordances.isdisjoint(_TABS) or any(part[:6].lower() == "rating" for part in parts[at:])
+    ):
         return _product_page(parts, at, affordances, success)
     number = total = None
-    if "(total results" in flat or "( total results" in flat:
+    if "esults" in text or "ESULTS" in text:
         for at, part in enumerate(parts):
-            count = _COUNT.fullmatch(part) if part[:4] in ("Page", "page") else None
+            count = _COUNT.fullmatch(part) if part[:4] in _PAGE else None
             if count is None:
                 continue
             products = _products(parts, at + 1)
