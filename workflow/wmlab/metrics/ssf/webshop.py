@@ -25,7 +25,7 @@ pairs and chosen options; token F1 of titles and texts; of prices 1 - |p - g| / 
 both ends of a range. Titles and prices are aligned by shared id only, and a product of one page that the
 other lacks counts as a title and a price of similarity 0 (2 x sum / (n + n'), the F1 of soft matches).
 
-:func:`parse` writes the same fields as facts: ``PAGE(type)``, ``PAGE_NUMBER(n)``, ``TOTAL_RESULTS(n)``,
+:func:`parse` writes the same fields as facts: ``PAGE(type)`` (not of an unknown page), ``PAGE_NUMBER(n)``, ``TOTAL_RESULTS(n)``,
 ``BUTTON(name)``, ``PRODUCT(id)``, ``TITLE(id, title)``, ``PRICE(id, low, high)``; on a product page
 ``TITLE(title)``, ``PRICE(low, high)``, ``OPTION(name)``, ``OPTION(name, value)``; on the last page
 ``PURCHASED(id)``, ``CHOSEN(name, value)``, ``REWARD(score)``; ``SUCCESS()``; ``TEXT(text)`` on start and
@@ -209,7 +209,7 @@ def _amounts(price: Price) -> str:
 def parse(text: str) -> frozenset[str]:
     """The fields of one observation as facts (schema above). Total: never raises on a string."""
     page = read_page(text)
-    facts = [f"PAGE({page.kind})"]
+    facts = [] if page.kind == "unknown" else [f"PAGE({page.kind})"]
     facts += [f"BUTTON({name})" for name in page.affordances]
     if page.success:
         facts.append("SUCCESS()")

@@ -166,12 +166,18 @@ def _terminal(parts: list[str], affordances: frozenset[str], success: bool) -> P
     )
 
 
+def _without_block(text: str) -> str:
+    block = text.find(_BLOCK)
+    # Stripped, because the blank line before the block would cost a pass over the page.
+    return text if block < 0 else text[:block].rstrip()
+
+
 def _split(text: str) -> list[str]:
     """The strings between the separators, each with single spaces; the common case takes no pass of its own."""
     # Only a space is both printable and white: other text may hold line breaks or wide spaces.
     odd = "\n" in text or "\t" in text or "\r" in text if text.isascii() else not text.isprintable()
     if odd or "  " in text:
-        text = " ".join(text.split())
+        text = _without_block(" ".join(text.split()))
     if text.count(_SEPARATOR) == text.count(f" {_SEPARATOR} "):
         return text.strip().split(f" {_SEPARATOR} ")
     return [part.strip() for part in text.split(_SEPARATOR)]
@@ -180,11 +186,9 @@ def _split(text: str) -> list[str]:
 def _read(text: str) -> Page:
     text = text.strip()
     success = text.endswith(_MARKER)
-    block = text.find(_BLOCK)
-    if block >= 0:
-        text = text[:block].rstrip()  # its blank line would cost a pass over the page
-    elif success:
+    if success:
         text = text[: -len(_MARKER)].rstrip()
+    text = _without_block(text)
     if text[:1] in "NnTt":
         prefix = _PREFIX.match(text)
         text = text[prefix.end() :] if prefix is not None else text
