@@ -81,13 +81,12 @@ def _text_scores(prediction: str, gold: str, metrics: Sequence[str]) -> dict[str
     if "em" in metrics:
         scores["em"] = text.exact_match(prediction, gold)
     if "f1" in metrics or "rouge_l" in metrics:
-        left, right = text.tokens(prediction), text.tokens(gold)
-        most, least = text.overlap(left, right)
+        pair = text.Tokens.of(prediction, gold)
+        most, least = pair.overlap()
         if "f1" in metrics:
-            scores["f1"] = text.f_measure(most, len(left), len(right))
+            scores["f1"] = pair.f_measure(most)
         if "rouge_l" in metrics:
-            common = text.common_subsequence(left, right, most, least)
-            scores["rouge_l"] = text.f_measure(common, len(left), len(right))
+            scores["rouge_l"] = pair.f_measure(pair.subsequence(most, least))
     return scores
 
 

@@ -29,18 +29,23 @@ _PRICE = re.compile(rf"{_AMOUNT}(?: (?:to|-) {_AMOUNT})?")
 _PRICE_LABEL = re.compile(r"price ?: ?", re.IGNORECASE)
 _SCORE = re.compile(r"[01](?:\.\d{1,20})?")
 
-AFFORDANCES = {
-    "back to search": "back",
-    "< prev": "previous",
-    "next >": "next",
-    "description": "description",
-    "features": "features",
-    "reviews": "reviews",
-    "buy now": "buy_now",
-    "search": "search",
+_BUTTONS = {
+    "Back to Search": "back",
+    "< Prev": "previous",
+    "Next >": "next",
+    "Description": "description",
+    "Features": "features",
+    "Reviews": "reviews",
+    "Buy Now": "buy_now",
+    "Search": "search",
 }
-_NAMES = frozenset(AFFORDANCES)
-_LONGEST_NAME = max(map(len, AFFORDANCES))
+AFFORDANCES = {
+    written: name
+    for text, name in _BUTTONS.items()
+    for written in (text, text.lower(), text.upper(), text.title())
+}
+"""Buttons as written, in the usual cases: looking a string up is cheaper than lowering each one."""
+_WRITTEN = frozenset(AFFORDANCES)
 _PAGE = ("Page", "page", "PAGE")
 _TABS = ("description", "features", "reviews", "buy_now")
 
@@ -122,9 +127,9 @@ def _options(parts: list[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     groups: dict[str, list[str]] = {}
     values: list[str] | None = None
     for part in parts:
-        text = part.lower()
-        if not text or text in AFFORDANCES:
+        if not part or part in AFFORDANCES:
             continue
+        text = part.lower()
         if values is None or text in KEYS:
             values = groups.setdefault(text, [])
         else:
@@ -193,7 +198,7 @@ def _read(text: str) -> Page:
         prefix = _PREFIX.match(text)
         text = text[prefix.end() :] if prefix is not None else text
     parts = _split(text)
-    search_bar = parts[-1] in ("Search", "search")
+    search_bar = AFFORDANCES.get(parts[-1]) == "search"
     # The instruction is the user's text: nothing in it is part of the page.
     body = parts[2:] if parts[0] == "Instruction:" else parts
     return _classify(body, text, search_bar, success)
@@ -212,7 +217,7 @@ def _price_at(parts: list[str]) -> int:
 def _product_page(parts: list[str], at: int, affordances: frozenset[str], success: bool) -> Page:
     """A product page whose price field is at ``at``: before it the title, before that the options."""
     label = _PRICE_LABEL.match(parts[at])
-    named = at > 0 and parts[at - 1].lower() not in AFFORDANCES
+    named = at > 0 and parts[at - 1] not in AFFORDANCES
     return Page(
         "product",
         affordances=affordances,
@@ -225,9 +230,9 @@ def _product_page(parts: list[str], at: int, affordances: frozenset[str], succes
 
 def _classify(parts: list[str], text: str, search_bar: bool, success: bool) -> Page:
     """Page kinds in the paper's order: product, results, terminal, then the three kinds of unknown."""
-    names = [part.lower() for part in parts if len(part) <= _LONGEST_NAME]
-    affordances = frozenset([AFFORDANCES[name] for name in _NAMES.intersection(names)])
-    at = _price_at(parts) if "rice" in text or "RICE" in text else -1
+    affordances = frozenset([AFFORDANCES[written] for written in _WRITTEN.intersection(parts)])
+    # "price lower than" stands in every goal.
+    at = _price_at(parts) if "rice:" in text or "rice :" in text or "RICE" in text else -1
     if at >= 0 and (
         not affordances.isdisjoint(_TABS) or any(part[:6].lower() == "rating" for part in parts[at:])
     ):
@@ -251,7 +256,7 @@ def _classify(parts: list[str], text: str, search_bar: bool, success: bool) -> P
         return _terminal(parts, affordances, success)
     if search_bar and opening == "webshop":
         return Page("start", affordances=affordances, texts=tuple(parts[2:-1]), success=success)
-    texts = tuple(part for part in parts if part and part.lower() not in AFFORDANCES)
+    texts = tuple(part for part in parts if part and part not in AFFORDANCES)
     detail = number is None and {"back", "previous"} <= affordances
     return Page("detail" if detail else "unknown", number, total, affordances, texts=texts, success=success)
 
