@@ -36,43 +36,17 @@ _LINK = re.compile(r"its (anode|cathode|terminal \d) is connected to: (.{1,80})"
 _LINKED = re.compile(r"it is connected to: (.{1,80})")
 _SAYS = re.compile(r"the (?:(time) reads|(artist) is listed as) (.{1,60})")
 _SENTENCE_STATE = re.compile(r"the (.{1,60}?) is (open|closed|on|off|activated|deactivated|flushing|locked)")
-_NOT_BEFORE = (
-    "of",
-    "called",
-    "to",
-    "with",
-    "in",
-    "on",
-    "at",
-    "down",
-    "reading",
-    "by",
-    "from",
-    "and",
-    "crossing",
+_NOT_BEFORE = "of called to with in on at down reading by from and crossing"
+_NEXT_ARTICLE = re.compile(
+    " (?=(?:an?|the) )" + "".join(rf"(?<! {word} )" for word in _NOT_BEFORE.split()) + "(?<!: )"
 )
-_NEXT_ARTICLE = re.compile("".join(f"(?<! {word})" for word in _NOT_BEFORE) + r"(?<!:) (?=(?:an?|the) )")
 _WORD = r"[a-z]{1,12}(?:-[a-z]{1,12})?"
-_NOT_BEFORE_BARE = (
-    "of",
-    "called",
-    "containing",
-    "make",
-    "titled",
-    "a",
-    "an",
-    "the",
-    "blank",
-    "with",
-    "to",
-    "solid",
-    "liquid",
-    "gaseous",
-)
+_NOT_BEFORE_BARE = "of called containing make titled a an the blank with to solid liquid gaseous"
 _BARE = re.compile(
-    "".join(rf"(?<!\b{word})" for word in _NOT_BEFORE_BARE)
-    + r"(?<![,:]) (?=(?:(?:solid|liquid|gaseous) )?(?:soil|ice|soap|chocolate|peanut|almond|cashew|mixed nuts"
-    rf"|marshmallow|flour|bread|dough|smores|ash|unknown substance|{_WORD} (?:paint(?! cupboard)|juice|paper)|{_WORD}pollen)\b)"
+    " (?=(?:(?:solid|liquid|gaseous) )?(?:soil|ice|soap|chocolate|peanut|almond|cashew|mixed nuts|marshmallow|flour"
+    rf"|bread|dough|smores|ash|unknown substance|{_WORD} (?:paint(?! cupboard)|juice|paper)|{_WORD}pollen)\b)"
+    + "".join(rf"(?<!\b{word} )" for word in _NOT_BEFORE_BARE.split())
+    + "(?<![,:] )"
 )
 """Before things that are printed without an article; only for descriptions without line breaks."""
 
