@@ -3,10 +3,8 @@
 import io
 import json
 import random
-import resource
 import subprocess
 import sys
-import time
 
 import pytest
 from rapidfuzz.distance import LCSseq
@@ -160,20 +158,14 @@ def test_memory_is_bounded_and_the_command_prints_its_result(tmp_path):
         "em",
         "--input",
     ]
-    limit = 1 << 30
-
-    def limited():
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-
+    # The peak of the process since its own start (ru_maxrss would include the parent's).
     code = (
-        "import resource, sys; from wmlab.cli.main import main\n"
-        "sys.argv[0] = 'wmlab'\n"
+        "import sys; from wmlab.cli.main import main\n"
         "try: main()\n"
-        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)"
+        "finally: print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0], file=sys.stderr)"
     )
-    started = time.perf_counter()
     command = [sys.executable, "-c", code, *command[3:], str(source), "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limited, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert int(done.stderr.split()[-1]) < 200, f"{done.stderr} after {time.perf_counter() - started:.0f} s"
+    assert int(done.stderr.split()[-1]) < 150 * 1024  # kB
     assert "40000 rows, 0 failed; em 0.0000" in done.stdout
