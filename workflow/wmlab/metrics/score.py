@@ -7,7 +7,6 @@ which are under way, and whole lines come back in order.
 
 from __future__ import annotations
 
-import gc
 import json
 import multiprocessing
 from collections import deque
@@ -226,10 +225,9 @@ def score_stream(
             finish(score_chunk(domain, metrics, source, chunk))
         return totals
     waiting: deque[Future[tuple[bytes, Totals]]] = deque()
-    # Spawned, not forked: the caller may have threads. Frozen: what is imported is not looked at again by
-    # the garbage collector.
+    # Spawned, not forked: the caller may have threads.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=gc.freeze) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
         try:
             for chunk in _chunks(lines):
                 if len(waiting) >= workers * AHEAD:

@@ -111,7 +111,8 @@ class Tokens(NamedTuple):
             b.reverse()
         if a and b:
             counts, others = Counter(a), Counter(b)
-            common += sum(min(n, others[token]) for token, n in counts.items() if token in others)
+            both = counts.keys() & others.keys()
+            common += sum(map(min, map(counts.__getitem__, both), map(others.__getitem__, both)))
         return common, aligned
 
     def subsequence(self, most: int, least: int) -> int:
