@@ -27,7 +27,7 @@ PARTS = ("Snakefile", "config.yaml", "rules", "profiles", "envs", "studies", "wo
 SMOKE = ("--profile", "local", "--configfile", "studies/smoke.yaml", "studies/matrix.yaml")
 # The smoke study is too small a matrix to show what a change leaves alone.
 MATRIX = (
-    "study: {name: matrix, methods: [w2w, f1, behr], agents: [scripted, scripted-noisier, clone-large]}\n"
+    "study: {name: matrix, methods: [w2w, f1, behr], agents: [scripted, scripted-noisy, clone-large]}\n"
 )
 FOLLOWS_MODELS = {"configuration", "cells", "statistics", "report_tables", "report_figures", "site", "all"}
 
