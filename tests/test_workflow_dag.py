@@ -26,9 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("Snakefile", "config.yaml", "rules", "profiles", "envs", "studies", "workflow")
 SMOKE = ("--profile", "local", "--configfile", "studies/smoke.yaml", "studies/matrix.yaml")
 # The smoke study is too small a matrix to show what a change leaves alone.
-MATRIX = (
-    "study: {name: matrix, methods: [w2w, f1, behr], agents: [scripted, scripted-noisy, clone-large]}\n"
-)
+MATRIX = "study: {name: matrix, methods: [w2w, f1, behr], agents: [scripted, scripted-noisy, clone-large]}\n"
 FOLLOWS_MODELS = {"configuration", "cells", "statistics", "report_tables", "report_figures", "site", "all"}
 
 
