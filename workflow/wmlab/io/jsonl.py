@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from wmlab.errors import InputError
-from wmlab.io.atomic import write_text
+from wmlab.io.atomic import atomic_path
 
 STREAM = "-"
 
@@ -65,7 +65,8 @@ def write_jsonl(path: str | Path, rows: Iterable[dict[str, Any]]) -> None:
             sys.stdout.write(line)
         sys.stdout.flush()
     else:
-        write_text(path, "".join(lines))
+        with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(lines)
 
 
 class JsonlAppender:
