@@ -16,7 +16,7 @@ from wmlab.cli.memory import app
 from wmlab.domains.base import Task
 from wmlab.domains.panels import write_panel
 from wmlab.errors import InputError
-from wmlab.io.tables import write_table
+from wmlab.io.tables import read_table, write_table
 from wmlab.memory.bank import Entry, entry_id, read_bank, write_bank
 from wmlab.memory.build import Build, BuildSettings
 from wmlab.memory.curate import RuleCurator
@@ -254,6 +254,12 @@ def test_commands(tmp_path: Path) -> None:
     assert found.exit_code == 0 and "20 prompts, 20 with a block (20 keyed" in found.output
     first = json.loads(blocks.read_text().splitlines()[0])
     assert first["block"].startswith("[BEGIN ALFWORLD_MEMORY]\n") and first["matches"][0]["status"] == "used"
+    out = tmp_path / "augmented.parquet"
+    put = run(app, ["augment", *base, "--bank", str(bank), "--out", str(out), "--records", str(tmp_path / "r.jsonl")])
+    assert put.exit_code == 0 and "20 transitions, 20 with a block, 0 without by dropout" in put.output
+    augmented = read_table(out, "transitions")
+    assert augmented[0]["history"][0]["content"] == first["block"] + rows[0]["history"][0]["content"]
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 20
     shown = run(app, ["show", "--domain", "alfworld", "--bank", str(bank), "--key", "schema=open"])
     assert shown.exit_code == 0 and "Key: schema=open" in shown.output
     assert isinstance(run(app, ["show", "--domain", "alfworld", "--bank", str(bank), "--key", "x"]).exception, InputError)

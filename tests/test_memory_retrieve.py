@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_rows import KITCHEN, chat, opened, shop_rows
 from wmlab.errors import InputError
+from wmlab.memory.apply import augmented
 from wmlab.memory.bank import Entry, Key, entry_id
 from wmlab.memory.build import Build
 from wmlab.memory.keys import query
@@ -113,8 +114,11 @@ def test_the_shop_from_its_own_cache() -> None:
     assert found["b/0"].block.startswith("[BEGIN WEBSHOP_SITE_CACHE]\n")
     near = shop.retrieve(chat(rows[0]["history"][0]["content"], "search[red cup]"))
     assert near.how == "bm25" and near.matches[0].score is not None
-    other = shop.retrieve(chat(rows[0]["history"][0]["content"], "search[blue mug]", "no page", "click[buy now]"))
-    assert other.how == "none"
+    # A click that leads nowhere shows the same page again; after buying there is nothing to know.
+    still = shop.retrieve(chat(rows[0]["history"][0]["content"], "search[blue mug]", "no page", "click[buy now]"))
+    assert still.how == "keyed"
+    bought = [*rows[1]["history"], {"role": "assistant", "content": rows[1]["observation"]}]
+    assert shop.retrieve([*bought, {"role": "user", "content": "click[Buy Now]"}]).how == "none"
 
 
 def test_coverage_counts() -> None:
@@ -122,7 +126,7 @@ def test_coverage_counts() -> None:
     found = [bank.retrieve(asking()), bank.retrieve(chat("x", "dance"))]
     told = coverage(found)
     assert (told["prompts"], told["keyed"], told["none"], told["with_block"]) == (2, 1, 1, 1)
-    assert told["levels"] == {"chain0_level3": 1}
+    assert told["levels"] == {"schema+object": 1}
     assert told["mean_tokens"] == found[0].n_tokens / 2
     assert coverage([])["mean_tokens"] is None
 
@@ -164,3 +168,18 @@ def test_dropout_is_by_task_and_nested() -> None:
     assert at[0.3] != {task for task in tasks if dropped(task, 0.3, 8)}
     with pytest.raises(InputError, match="not a share"):
         dropped("a", 1.5, 0)
+
+
+def test_augmented_transitions_by_task() -> None:
+    rows = [{**opened("a"), "task_id": f"alfworld_{number}"} for number in range(40)]
+    bank = Retriever("alfworld", [entry(OPEN)])
+    told = list(augmented(bank, rows, "rows", dropout=0.5, seed=3))
+    for row, (out, found) in zip(rows, told, strict=True):
+        assert (found is None) == dropped(row["task_id"], 0.5, 3)
+        assert out["history"][0]["content"] == (found.block if found else "") + KITCHEN
+        assert out["history"][1:] == row["history"][1:] and {**out, "history": row["history"]} == row
+    assert 0 < sum(found is None for _, found in told) < 40
+    again = [row for row, _ in augmented(bank, [row for row, _ in told], "rows", dropout=0.5, seed=3)]
+    assert again == [row for row, _ in told]  # a block is replaced, never stacked
+    with pytest.raises(InputError, match="not a share"):
+        list(augmented(bank, [], "rows", dropout=-1.0))

@@ -1,12 +1,16 @@
-"""``wmlab memory``: build a bank, retrieve from it, show it."""
+"""``wmlab memory``: build a bank, retrieve from it, put what it says before transitions, show it."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from wmlab.memory.retrieve import Retriever
 
 app = typer.Typer(help="World memory: banks of hints for a world model.", no_args_is_help=True)
 
@@ -16,6 +20,9 @@ Transitions = Annotated[Path, typer.Option("--transitions", help="transitions.pa
 Panels = Annotated[
     list[Path] | None,
     typer.Option("--exclude-panel", help="Panel whose tasks no memory may come from; repeatable."),
+]
+Tokenizer = Annotated[
+    Path | None, typer.Option("--tokenizer", help="Folder; without it 4 characters are a token.")
 ]
 
 
@@ -93,10 +100,8 @@ def retrieve(
     bank: Bank,
     transitions: Transitions,
     out: Annotated[str, typer.Option("--out", help="JSONL: a block and a record per transition; - for stdout.")],
-    budget: Annotated[int, typer.Option("--budget", min=0, help="Tokens a block may take.")] = 256,
-    tokenizer: Annotated[
-        Path | None, typer.Option("--tokenizer", help="Folder; without it 4 characters are a token.")
-    ] = None,
+    budget: Annotated[int, typer.Option("--budget", min=0, help="Tokens a block may take.")] = 512,
+    tokenizer: Tokenizer = None,
     exclude_panel: Panels = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first transitions.")] = None,
 ) -> None:
@@ -110,22 +115,11 @@ def retrieve(
     from wmlab.io.jsonl import STREAM, write_jsonl
     from wmlab.io.provenance import write_meta
     from wmlab.io.tables import read_rows
-    from wmlab.lm.tokenizer import load_tokenizer
-    from wmlab.memory.bank import read_bank
-    from wmlab.memory.guard import held_out
-    from wmlab.memory.retrieve import Retriever, coverage, estimated_tokens, retrievals, tokens_of
+    from wmlab.memory.retrieve import coverage, retrievals
 
     started = time.time()
-    count = estimated_tokens if tokenizer is None else tokens_of(load_tokenizer(tokenizer))
     panels = exclude_panel or []
-    retriever = Retriever(
-        domain,
-        read_bank(bank, domain),
-        budget=budget,
-        count_tokens=count,
-        excluded=held_out(panels),
-        source=bank,
-    )
+    retriever = _open(domain, bank, budget, tokenizer, panels)
     rows = islice(read_rows(transitions, "transitions"), limit)
     found = list(retrievals(retriever, rows, transitions))
     write_jsonl(
@@ -178,3 +172,75 @@ def show(
     for entry in found[:limit]:
         print(f"{entry.id} ({entry.kind}, support {entry.support})\n{render_entry(domain, entry)}\n")
     print(f"{bank}: {len(found)} entries match, {min(len(found), limit)} shown")
+
+
+@app.command("augment")
+def augment_(
+    domain: Domain,
+    bank: Bank,
+    transitions: Transitions,
+    out: Annotated[Path, typer.Option("--out", help="transitions.parquet to write, with blocks.")],
+    records: Annotated[
+        Path | None, typer.Option("--records", help="JSONL: how each block was found.")
+    ] = None,
+    budget: Annotated[int, typer.Option("--budget", min=0, help="Tokens a block may take.")] = 512,
+    tokenizer: Tokenizer = None,
+    exclude_panel: Panels = None,
+    dropout: Annotated[float, typer.Option("--dropout", help="Share of tasks without memory.")] = 0.0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the dropout.")] = 0,
+) -> None:
+    """Put each transition's memory block before its history.
+
+    Example: wmlab memory augment --domain alfworld --bank memory_alfworld.jsonl
+    --transitions hard.parquet --exclude-panel test.json --out augmented.parquet
+    """
+    from wmlab.io.jsonl import write_jsonl
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_rows, write_rows
+    from wmlab.memory.apply import augmented
+    from wmlab.memory.retrieve import Retrieval, coverage
+
+    started = time.time()
+    panels = exclude_panel or []
+    retriever = _open(domain, bank, budget, tokenizer, panels)
+    found: list[Retrieval] = []
+    told: list[dict[str, Any]] = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        pairs = augmented(
+            retriever, read_rows(transitions, "transitions"), transitions, dropout=dropout, seed=seed
+        )
+        for row, retrieval in pairs:
+            kept = {"how": "dropped"} if retrieval is None else retrieval.record()
+            told.append({"transition_id": row["transition_id"], **kept})
+            if retrieval is not None:
+                found.append(retrieval)
+            yield row
+
+    n = write_rows(out, "transitions", rows())
+    if records is not None:
+        write_jsonl(records, told)
+    config = {"domain": domain, "budget": budget, "dropout": dropout}
+    extra: dict[str, Any] = {"coverage": coverage(found), "dropped": n - len(found)}
+    inputs = [bank, transitions, *panels]
+    write_meta(out, config=config, seed=seed, inputs=inputs, started=started, extra=extra)
+    print(
+        f"{out}: {n} transitions, {extra['coverage']['with_block']} with a block, {n - len(found)} without by dropout"
+    )
+
+
+def _open(domain: str, bank: Path, budget: int, tokenizer: Path | None, panels: list[Path]) -> Retriever:
+    """A bank opened for retrieval."""
+    from wmlab.lm.tokenizer import load_tokenizer
+    from wmlab.memory.bank import read_bank
+    from wmlab.memory.guard import held_out
+    from wmlab.memory.retrieve import Retriever, estimated_tokens, tokens_of
+
+    return Retriever(
+        domain,
+        read_bank(bank, domain),
+        budget=budget,
+        count_tokens=estimated_tokens if tokenizer is None else tokens_of(load_tokenizer(tokenizer)),
+        excluded=held_out(panels),
+        source=bank,
+    )

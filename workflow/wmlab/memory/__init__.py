@@ -12,5 +12,6 @@
 ``guard``       no entry may come from an evaluation task
 ``retrieve``    a prediction's entries: keys in order, BM25 last, within a budget of tokens
 ``prompt``      entries as a bounded block before the world model's prompt, and its removal
+``apply``       transitions whose histories open with their block
 ==============  ==========================================================================
 """

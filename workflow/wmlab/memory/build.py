@@ -23,11 +23,11 @@ from wmlab.data.decompose import history_is_whole
 from wmlab.errors import InputError
 from wmlab.memory import shop
 from wmlab.memory.bank import Entry
-from wmlab.memory.curate import MOST, Curator, Hints, RuleCurator, ranked, shorten
+from wmlab.memory.curate import MOST, Curator, Hints, RuleCurator, ranked
 from wmlab.memory.evidence import Facts, evidence_of, patterns
 from wmlab.memory.guard import task_hash
 from wmlab.memory.keys import FIELDS, cached, chain, fields_of
-from wmlab.memory.prompt import block_name, inert
+from wmlab.memory.prompt import block_name, inert, shorten
 from wmlab.memory.store import IN_MEMORY, SIDES, Bucket, CountStore
 from wmlab.metrics import ssf
 
@@ -107,7 +107,7 @@ class Build:
     def _add_page(self, store: CountStore, row: Mapping[str, Any], task: str) -> None:
         place = shop.locate(row["history"])
         # A product stands in the cache as itself too, whatever was chosen on it.
-        for one in {place, replace(place, options=())}:
+        for one in {place, replace(place, options=()) if place.page == "item" else place}:
             record = shop.record(one, row["observation"])
             if record is None:
                 self.report["not_cached"] += one == place

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from wmlab.errors import InputError
+from wmlab.memory.prompt import shorten
 from wmlab.memory.store import Bucket
 
 MOST = 6
 """Patterns a positive hint names; a negative one names half as many of each kind."""
-HINT_CHARACTERS = 480
+HINT_CHARACTERS = 320
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,6 @@ def ranked(counts: Counter[str], n: int, least_share: float, most: int) -> list[
     """Items that occur in at least ``least_share`` of ``n``, commonest first, ties by name, at most ``most``."""
     common = [(item, count) for item, count in counts.items() if count >= least_share * n]
     return sorted(common, key=lambda pair: (-pair[1], pair[0]))[:most]
-
-
-def shorten(text: str, limit: int = HINT_CHARACTERS) -> str:
-    """Text on one line, cut at a space with an ellipsis where it is longer than ``limit``."""
-    line = " ".join(text.split())
-    if len(line) <= limit:
-        return line
-    return line[: limit - 1].rsplit(" ", 1)[0] + "…"
 
 
 def _counted(items: list[tuple[str, int]], n: int) -> str:
@@ -81,4 +74,4 @@ class RuleCurator:
             if found:
                 errors.append(f"{verb} {_counted(found, bucket.n)}")
         negative = f"in such a case do not {' nor '.join(errors)} unless shown" if errors else ""
-        return Hints(shorten(positive), shorten(negative))
+        return Hints(shorten(positive, HINT_CHARACTERS), shorten(negative, HINT_CHARACTERS))

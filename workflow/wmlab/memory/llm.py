@@ -121,7 +121,7 @@ class LLMCurator:
             if isinstance(hints, Hints):
                 self.counts["answered"] += 1
                 return hints
-            self.counts[f"broken: {hints.partition(' copies')[0]}"] += 1
+            self.counts["broken: " + hints.partition(" the object id")[0]] += 1
             if not again:
                 self.counts["asked_again"] += 1
                 chat += [

@@ -43,6 +43,14 @@ def inert(text: str) -> str:
     return _MARKER.sub("(", " ".join(text.split()))
 
 
+def shorten(text: str, limit: int) -> str:
+    """Text as one line, cut at a space with an ellipsis where it is longer than ``limit`` characters."""
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    return line[: limit - 1].rsplit(" ", 1)[0] + "…"
+
+
 def render_entry(domain: str, entry: Entry) -> str:
     """An entry's lines. WebShop's cache shows its records alone, as in the paper."""
     if domain == "webshop":

@@ -23,7 +23,8 @@ from wmlab.memory.guard import require_clean
 from wmlab.memory.keys import History, Query
 from wmlab.memory.prompt import block_name, render_block, render_entry
 
-BUDGET = 256
+BUDGET = 512
+"""Tokens: a results page of ten products takes about 330, a rule under 200 (``estimated_tokens``)."""
 BM25_ENTRIES = 2
 CHARACTERS_PER_TOKEN = 4
 CountTokens = Callable[[str], int]
@@ -34,14 +35,24 @@ def estimated_tokens(text: str) -> int:
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
+def tokens_of(tokenizer: Any) -> CountTokens:
+    """Counts what a text costs under a tokenizer, without special tokens."""
+
+    def count(text: str) -> int:
+        return len(tokenizer.encode(text, add_special_tokens=False))
+
+    return count
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An entry found. ``level`` counts from 0, the most specific key of its chain; -1 is BM25.
+    """An entry found by a key of these ``fields``. ``level`` counts from 0, its chain's first key; -1 is BM25.
 
     ``status`` is ``used`` or ``over_budget``.
     """
 
     entry_id: str
+    fields: str
     chain: int
     level: int
     score: float | None
@@ -70,6 +81,7 @@ class Retrieval:
             "matches": [
                 {
                     "entry_id": one.entry_id,
+                    "fields": one.fields,
                     "chain": one.chain,
                     "level": one.level,
                     "score": one.score,
@@ -110,6 +122,7 @@ class Retriever:
         self._count = count_tokens
         self._bm25_entries = bm25_entries
         self._at = {(one.kind, one.key): number for number, one in enumerate(self.entries)}
+        self._fields = ["+".join(name for name, _ in one.key) for one in self.entries]
         self._rendered = [render_entry(domain, one) for one in self.entries]
         self._sizes = [count_tokens(text + "\n") for text in self._rendered]
         self._frame = count_tokens(render_block(domain, [""]))
@@ -137,7 +150,14 @@ class Retriever:
             how = "bm25" if found else "none"
         block, n_tokens, used = self._blocks(tuple(at for at, *_ in found))
         matches = tuple(
-            Match(self.entries[at].id, chain, level, score, "used" if fits else "over_budget")
+            Match(
+                self.entries[at].id,
+                self._fields[at],
+                chain,
+                level,
+                score,
+                "used" if fits else "over_budget",
+            )
             for (at, chain, level, score), fits in zip(found, used, strict=True)
         )
         return Retrieval(block, n_tokens, how, tuple(_shown(c[0][1]) for c in query.chains), matches)
@@ -198,27 +218,31 @@ def _words(text: str) -> list[str]:
     return "".join(c if c.isalnum() else " " for c in text.casefold()).split()
 
 
+def check_row(domain: str, row: Mapping[str, Any], source: object, number: int) -> None:
+    """Raise InputError for a transition row that is broken or of another domain."""
+    if row["transition_id"] is None or row["task_id"] is None or not history_is_whole(row["history"]):
+        raise InputError.at(source, "a field is null", "decompose the trajectories again", number)
+    if row["domain"] != domain:
+        raise InputError.at(source, f"domain {row['domain']!r}, not {domain!r}", "give one domain", number)
+
+
 def retrievals(
     retriever: Retriever, rows: Iterable[Mapping[str, Any]], source: object
 ) -> Iterator[tuple[str, Retrieval]]:
     """(transition_id, its memory) of transition rows, in order. InputError for a broken or a foreign row."""
     for number, row in enumerate(rows):
-        if row["transition_id"] is None or not history_is_whole(row["history"]):
-            raise InputError.at(source, "a field is null", "decompose the trajectories again", number)
-        if row["domain"] != retriever.domain:
-            problem = f"domain {row['domain']!r}, not {retriever.domain!r}"
-            raise InputError.at(source, problem, "give one domain", number)
+        check_row(retriever.domain, row, source, number)
         yield row["transition_id"], retriever.retrieve(row["history"])
 
 
 def coverage(retrievals: Sequence[Retrieval]) -> dict[str, Any]:
-    """Counts over prompts: how they were answered, and matches per chain and level."""
+    """Counts over prompts: how they were answered, and matches used per set of key fields."""
     levels: dict[str, int] = {}
     how = {"keyed": 0, "bm25": 0, "none": 0}
     for one in retrievals:
         how[one.how] += 1
         for match in one.matches:
-            name = "bm25" if match.level < 0 else f"chain{match.chain}_level{match.level}"
+            name = "bm25" if match.level < 0 else match.fields
             name = name if match.status == "used" else match.status
             levels[name] = levels.get(name, 0) + 1
     return {

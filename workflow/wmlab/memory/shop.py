@@ -24,6 +24,7 @@ from functools import lru_cache
 from wmlab.domains.webshop import pages
 from wmlab.memory.bank import Key
 from wmlab.memory.keys import History, Probe, Query
+from wmlab.memory.prompt import shorten
 
 TITLE_CHARACTERS = 100
 TEXT_CHARACTERS = 600
@@ -143,28 +144,20 @@ def record(place: Place, observation: str) -> str | None:
         return None
     page = reading.page
     if isinstance(page, pages.ResultsPage) and place.page == "results" and page.page == place.number:
-        listed = "; ".join(f"{one.asin} | {_short(one.title)} | {one.price}" for one in page.products)
+        listed = "; ".join(f"{one.asin} | {shorten(one.title, TITLE_CHARACTERS)} | {one.price}" for one in page.products)
         head = f"search[{place.query}] page {page.page} of {page.total} results"
         return f"{head}; products: {listed or 'none'}"
     if isinstance(page, pages.ItemPage) and place.page == "item":
         return _product(place, page, pages.option_groups(page, reading.admissible))
     if isinstance(page, pages.SubPage) and place.page == "tab":
         text = " [SEP] ".join(page.texts)
-        return f"product {place.asin} {place.tab}: {_short(text, TEXT_CHARACTERS) or 'empty'}"
+        return f"product {place.asin} {place.tab}: {shorten(text, TEXT_CHARACTERS) or 'empty'}"
     return None
 
 
 def _product(place: Place, page: pages.ItemPage, groups: Sequence[tuple[str, list[str]]]) -> str:
-    parts = [f"product {place.asin} | {_short(page.title)} | {page.price}"]
+    parts = [f"product {place.asin} | {shorten(page.title, TITLE_CHARACTERS)} | {page.price}"]
     parts += [f"{name}: {', '.join(values)}" for name, values in groups]
     if place.options:
         parts.append("selected " + ", ".join(f"{group} {value}" for group, value in place.options))
-    return _short("; ".join(parts), TEXT_CHARACTERS)
-
-
-def _short(text: str, limit: int = TITLE_CHARACTERS) -> str:
-    """Text on one line, cut at a word with an ellipsis where it is longer than ``limit``."""
-    line = " ".join(text.split())
-    if len(line) <= limit:
-        return line
-    return line[: limit - 1].rsplit(" ", 1)[0] + "…"
+    return shorten("; ".join(parts), TEXT_CHARACTERS)

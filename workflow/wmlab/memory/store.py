@@ -2,8 +2,8 @@
 
 A row is (key, side, item) with a count; sides are ``gold``, ``missed``, ``invented`` (item: a pattern or a
 page's record), ``objects`` (what the action named), ``task`` (a task's digest) and ``n`` (no item). Sums do not
-depend on the order of what was added, nor on when it moved to disk. Of a key's sources the ``keep`` with the smallest digests stay: a sample
-that is the same for every order of the input.
+depend on the order of what was added, nor on when it moved to disk. Of a key's sources the ``keep`` with the
+smallest digests stay: a sample that is the same for every order of the input.
 """
 
 from __future__ import annotations
