@@ -84,7 +84,10 @@ def test_an_empty_bank_and_a_bank_of_one() -> None:
 def test_what_does_not_fit_is_left_out_and_recorded() -> None:
     huge = entry(FRIDGE, "word " * 10_000)
     found = Retriever("alfworld", [huge, entry(OPEN)], budget=256).retrieve(asking())
-    assert found.block == "" and [match.status for match in found.matches] == ["over_budget"]
+    assert [match.status for match in found.matches] == ["over_budget", "used"]
+    assert "Key: schema=open\n" in found.block and "word" not in found.block and found.n_tokens <= 256
+    alone = Retriever("alfworld", [huge], budget=256).retrieve(asking())
+    assert alone.block == "" and [match.status for match in alone.matches] == ["over_budget"]
     assert Retriever("alfworld", [entry(OPEN)], budget=0).retrieve(asking()).block == ""
     with pytest.raises(InputError, match="at least 0"):
         Retriever("alfworld", [], budget=-1)

@@ -2,8 +2,8 @@
 
 Each chain of a prediction's query (``keys``, ``shop``) gives the first of its keys that the bank has. Only
 when no chain has any, and the query has words, the best BM25 matches (bm25s, Lucene's weights) are taken.
-Entries join the block in that order while they fit; one that does not fit is left out and recorded, whatever
-its size. A retriever holds the bank's entries rendered and counted, so a keyed retrieval is a few look-ups.
+Entries join the block in that order while they fit; one that does not fit is left out and recorded, and where
+it would not fit alone its chain goes on. A retriever holds the bank's entries rendered and counted, so a keyed retrieval is a few look-ups.
 """
 
 from __future__ import annotations
@@ -141,9 +141,11 @@ class Retriever:
         for number, chain in enumerate(query.chains):
             for level, probe in enumerate(chain):
                 at = self._at.get(probe)
-                if at is not None:
-                    found.append((at, number, level, None))
-                    break
+                if at is None:
+                    continue
+                found.append((at, number, level, None))
+                if self._frame + self._sizes[at] <= self.budget:
+                    break  # else the next more general entry may fit
         how = "keyed" if found else "none"
         if not found and query.words and self.entries and self._bm25_entries:
             found = [(at, -1, -1, score) for at, score in self._nearest(query.words)]
