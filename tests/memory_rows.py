@@ -32,12 +32,12 @@ def transition(name: str, history: list[dict[str, str]], observation: str, **cha
     return {**base, **changes}
 
 
-def opened(name: str, thing: str = "fridge 1", inside: str = "an apple 1", first: str = KITCHEN) -> dict[str, Any]:
+def opened(
+    name: str, thing: str = "fridge 1", inside: str = "an apple 1", first: str = KITCHEN
+) -> dict[str, Any]:
     """ALFWorld: something was gone to and is opened."""
     history = chat(first, f"go to {thing}", f"You arrive at {thing}. The {thing} is closed.", f"open {thing}")
-    return transition(
-        name, history, f"You open the {thing}. The {thing} is open. In it, you see {inside}."
-    )
+    return transition(name, history, f"You open the {thing}. The {thing} is open. In it, you see {inside}.")
 
 
 def said_empty(thing: str = "fridge 1") -> str:
@@ -84,6 +84,10 @@ def shop_rows(name: str, instruction: str = "find a mug") -> list[dict[str, Any]
     for step, (action, shown) in enumerate(acted):
         turns.append(action)
         history = chat(pages["start"], *turns)
-        rows.append(transition(f"{name}/{step}", history, pages[shown], domain="webshop", task_id=f"webshop_{len(name)}"))
+        rows.append(
+            transition(
+                f"{name}/{step}", history, pages[shown], domain="webshop", task_id=f"webshop_{len(name)}"
+            )
+        )
         turns.append(pages[shown])
     return rows

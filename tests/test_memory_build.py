@@ -37,7 +37,12 @@ def by_key(entries: list[Entry]) -> dict[tuple[str, ...], Entry]:
 
 def test_a_bank_by_hand() -> None:
     rows = [opened("a"), opened("b"), opened("c", "cabinet 1", "a mug 2"), opened("d")]
-    predictions = {"a": said_empty(), "b": said_empty(), "c": said_empty("cabinet 1"), "d": rows[3]["observation"]}
+    predictions = {
+        "a": said_empty(),
+        "b": said_empty(),
+        "c": said_empty("cabinet 1"),
+        "d": rows[3]["observation"],
+    }
     making = Build("alfworld")
     entries = list(making.entries(rows, predictions.get, "rows"))
     # d is right. a and b share every key, which is theirs alone down to (schema, object); c joins at (schema).
@@ -66,7 +71,12 @@ def test_a_row_without_prediction_is_counted_not_guessed() -> None:
 def random_rows(rng: random.Random, n: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
     things = [f"{name} {number}" for name in ("fridge", "cabinet", "drawer") for number in (1, 2)]
     rows = [
-        opened(f"r{at}", rng.choice(things), f"a {rng.choice(['mug', 'apple'])} {at % 3}", KITCHEN + " " * (at % 4))
+        opened(
+            f"r{at}",
+            rng.choice(things),
+            f"a {rng.choice(['mug', 'apple'])} {at % 3}",
+            KITCHEN + " " * (at % 4),
+        )
         for at in range(n)
     ]
     return rows, {row["transition_id"]: said_empty(row["action"][5:]) for row in rows}
@@ -120,7 +130,9 @@ def test_scienceworld_memories_and_caches() -> None:
     found = {one.key: one for one in entries}
     room = found[(("cache", "room"), ("subject", "kitchen"))]
     assert (room.kind, room.support) == ("state_cache", 2)
-    assert room.positive == "in such a case expect ROOM(kitchen) 2/2, VISIBLE(sink) 2/2" and room.negative == ""
+    assert (
+        room.positive == "in such a case expect ROOM(kitchen) 2/2, VISIBLE(sink) 2/2" and room.negative == ""
+    )
     assert found[(("schema", "look"),)].kind == "fact"
     assert "leave out VISIBLE(sink) 2/2" in found[(("schema", "look"),)].negative
 
@@ -135,11 +147,18 @@ def test_rule_curator_names_the_commonest_when_nothing_is_common() -> None:
 
 
 def test_evaluation_tasks_stay_out(tmp_path: Path) -> None:
-    rows = [opened("a"), opened("b"), opened("c", first="another " + KITCHEN), opened("d", first="another " + KITCHEN)]
+    rows = [
+        opened("a"),
+        opened("b"),
+        opened("c", first="another " + KITCHEN),
+        opened("d", first="another " + KITCHEN),
+    ]
     predictions = {row["transition_id"]: said_empty() for row in rows}
     # The panel files the task under another id, with a list of actions and a privileged block.
     shown = "another " + KITCHEN + "\nAVAILABLE ACTIONS: look, help"
-    write_panel(tmp_path / "panel.json", "alfworld", "test", [Task("alfworld_99", "alfworld", "g", shown, "secret")])
+    write_panel(
+        tmp_path / "panel.json", "alfworld", "test", [Task("alfworld_99", "alfworld", "g", shown, "secret")]
+    )
     excluded = held_out([tmp_path / "panel.json"])
     assert task_hash(rows[2]["history"]) in excluded and task_hash(rows[0]["history"]) not in excluded
     making = Build("alfworld", excluded=excluded)
@@ -148,7 +167,11 @@ def test_evaluation_tasks_stay_out(tmp_path: Path) -> None:
     assert screen(clean, excluded) == (clean, [])
     leaky = build(rows, predictions)
     kept, refused = screen(leaky, excluded)
-    assert refused and all(leaks(one, excluded) for one in refused) and not any(leaks(one, excluded) for one in kept)
+    assert (
+        refused
+        and all(leaks(one, excluded) for one in refused)
+        and not any(leaks(one, excluded) for one in kept)
+    )
     with pytest.raises(InputError, match="evaluation tasks"):
         require_clean(leaky, excluded, "bank")
 
@@ -226,7 +249,7 @@ def test_broken_lines_and_empty_banks(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="row 1: not JSON"):
         read_bank(bank, "alfworld")
     bank.write_text(f"{line}\n{line}\n", encoding="utf-8")
-    with pytest.raises(InputError, match="row 2.*repeated"):
+    with pytest.raises(InputError, match=r"row 2.*repeated"):
         read_bank(bank, "alfworld")
     bank.write_text("", encoding="utf-8")
     assert read_bank(bank, "alfworld") == []
@@ -255,11 +278,16 @@ def test_commands(tmp_path: Path) -> None:
     first = json.loads(blocks.read_text().splitlines()[0])
     assert first["block"].startswith("[BEGIN ALFWORLD_MEMORY]\n") and first["matches"][0]["status"] == "used"
     out = tmp_path / "augmented.parquet"
-    put = run(app, ["augment", *base, "--bank", str(bank), "--out", str(out), "--records", str(tmp_path / "r.jsonl")])
+    put = run(
+        app,
+        ["augment", *base, "--bank", str(bank), "--out", str(out), "--records", str(tmp_path / "r.jsonl")],
+    )
     assert put.exit_code == 0 and "20 transitions, 20 with a block, 0 without by dropout" in put.output
     augmented = read_table(out, "transitions")
     assert augmented[0]["history"][0]["content"] == first["block"] + rows[0]["history"][0]["content"]
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 20
     shown = run(app, ["show", "--domain", "alfworld", "--bank", str(bank), "--key", "schema=open"])
     assert shown.exit_code == 0 and "Key: schema=open" in shown.output
-    assert isinstance(run(app, ["show", "--domain", "alfworld", "--bank", str(bank), "--key", "x"]).exception, InputError)
+    assert isinstance(
+        run(app, ["show", "--domain", "alfworld", "--bank", str(bank), "--key", "x"]).exception, InputError
+    )

@@ -88,7 +88,9 @@ def test_rooms_of_the_text_games() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(keys.BACK_OFF)), TEXT, TEXT, TEXT)
-def test_any_text_has_a_chain_that_ends_with_the_verb(domain: str, first: str, shown: str, action: str) -> None:
+def test_any_text_has_a_chain_that_ends_with_the_verb(
+    domain: str, first: str, shown: str, action: str
+) -> None:
     chain = keys.query(domain, chat(first, "look", shown, action), action).chains[0]
     assert [name for name, _ in chain[-1][1]] == ["schema"]
     sizes = [len(key) for _, key in chain]
@@ -155,7 +157,10 @@ def test_patterns_by_hand() -> None:
 
 def test_evidence_by_hand() -> None:
     row = {"action": "open fridge 1", "observation": "x"}
-    told = {"x": ["STATE(fridge 1, open)", "IN(fridge 1, apple 1)"], "y": ["STATE(fridge 1, open)", "EMPTY(fridge 1)"]}
+    told = {
+        "x": ["STATE(fridge 1, open)", "IN(fridge 1, apple 1)"],
+        "y": ["STATE(fridge 1, open)", "EMPTY(fridge 1)"],
+    }
     found = evidence_of("alfworld", row, "y", lambda domain, text: told[text])
     assert found.gold == ("IN(object, apple)", "STATE(object, open)")
     assert (found.missed, found.invented) == (("IN(object, apple)",), ("EMPTY(object)",))
@@ -164,7 +169,9 @@ def test_evidence_by_hand() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.lists(st.sampled_from(["fridge 1", "apple 12", "red apple 3", "loc 15", "cabinet"]), min_size=1, max_size=3),
+    st.lists(
+        st.sampled_from(["fridge 1", "apple 12", "red apple 3", "loc 15", "cabinet"]), min_size=1, max_size=3
+    ),
     st.sampled_from(["open fridge 1", "take apple 12 from fridge 1", "look"]),
 )
 def test_alfworld_patterns_carry_no_object_id(names: list[str], action: str) -> None:

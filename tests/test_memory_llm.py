@@ -17,7 +17,10 @@ from wmlab.memory.curate import Hints, RuleCurator
 from wmlab.memory.llm import LLMCurator, bucket_json, check_answer
 from wmlab.memory.store import Bucket
 
-GOOD = {"positive": "When a container is opened, list what is in it.", "negative": "Do not say it is empty unless it is."}
+GOOD = {
+    "positive": "When a container is opened, list what is in it.",
+    "negative": "Do not say it is empty unless it is.",
+}
 
 
 def bucket() -> Bucket:

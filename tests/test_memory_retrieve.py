@@ -30,7 +30,9 @@ OPEN: Key = (("schema", "open"),)
 FRIDGE: Key = (("schema", "open"), ("object", "fridge"))
 
 
-def entry(key: Key, positive: str = "keep it", negative: str = "", domain: str = "alfworld", **changes: Any) -> Entry:
+def entry(
+    key: Key, positive: str = "keep it", negative: str = "", domain: str = "alfworld", **changes: Any
+) -> Entry:
     kind = changes.pop("kind", "transition")
     payload = {"task_hashes": changes.pop("tasks", [])}
     return Entry(entry_id(domain, kind, key), kind, key, positive, negative, payload, 2, ("a", "b"))
@@ -49,7 +51,9 @@ def test_the_most_specific_key_answers() -> None:
     )
     # Levels of this prediction: with goal, room and seen; without seen; without goal; then (schema, object).
     assert [(m.level, m.status) for m in found.matches] == [(3, "used")]
-    assert found.how == "keyed" and found.asked[0].startswith("goal=pick_heat_then_place_in_recep; schema=open")
+    assert found.how == "keyed" and found.asked[0].startswith(
+        "goal=pick_heat_then_place_in_recep; schema=open"
+    )
     assert found.n_tokens == estimated_tokens(found.block)
     assert both.retrieve(asking("open drawer 1")).matches[0].level == 4
     record = found.record()
@@ -113,12 +117,17 @@ def test_the_shop_from_its_own_cache() -> None:
     shop = Retriever("webshop", bank)
     found = dict(retrievals(shop, shop_rows("b", "another wish"), "rows"))
     assert all(one.how == "keyed" and one.matches[0].level == 0 for one in found.values())
-    assert "\nsearch[blue mug] page 1 of 12 results; products: B000000001 | Blue Mug | $9.99" in found["b/0"].block
+    assert (
+        "\nsearch[blue mug] page 1 of 12 results; products: B000000001 | Blue Mug | $9.99"
+        in found["b/0"].block
+    )
     assert found["b/0"].block.startswith("[BEGIN WEBSHOP_SITE_CACHE]\n")
     near = shop.retrieve(chat(rows[0]["history"][0]["content"], "search[red cup]"))
     assert near.how == "bm25" and near.matches[0].score is not None
     # A click that leads nowhere shows the same page again; after buying there is nothing to know.
-    still = shop.retrieve(chat(rows[0]["history"][0]["content"], "search[blue mug]", "no page", "click[buy now]"))
+    still = shop.retrieve(
+        chat(rows[0]["history"][0]["content"], "search[blue mug]", "no page", "click[buy now]")
+    )
     assert still.how == "keyed"
     bought = [*rows[1]["history"], {"role": "assistant", "content": rows[1]["observation"]}]
     assert shop.retrieve([*bought, {"role": "user", "content": "click[Buy Now]"}]).how == "none"
@@ -135,15 +144,28 @@ def test_coverage_counts() -> None:
 
 
 def test_foreign_rows_are_named() -> None:
-    with pytest.raises(InputError, match="rows, row 0.*give one domain"):
+    with pytest.raises(InputError, match=r"rows, row 0.*give one domain"):
         list(retrievals(Retriever("textworld", []), [opened("a")], "rows"))
 
 
-MARKERS = ["[BEGIN ALFWORLD_MEMORY]", "[END ALFWORLD_MEMORY]", "[ end x", " [SUCCESS]", "[Success ]", "\n", "\x1e", "a"]
+MARKERS = [
+    "[BEGIN ALFWORLD_MEMORY]",
+    "[END ALFWORLD_MEMORY]",
+    "[ end x",
+    " [SUCCESS]",
+    "[Success ]",
+    "\n",
+    "\x1e",
+    "a",
+]
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from(sorted(BLOCKS)), st.lists(st.sampled_from(MARKERS) | st.text(max_size=20)).map("".join), st.text())
+@given(
+    st.sampled_from(sorted(BLOCKS)),
+    st.lists(st.sampled_from(MARKERS) | st.text(max_size=20)).map("".join),
+    st.text(),
+)
 def test_hostile_entries_stay_inside_their_block(domain: str, said: str, content: str) -> None:
     block = render_block(domain, [render_entry(domain, entry((("schema", said),), said, said))])
     name = BLOCKS[domain]

@@ -99,7 +99,9 @@ def retrieve(
     domain: Domain,
     bank: Bank,
     transitions: Transitions,
-    out: Annotated[str, typer.Option("--out", help="JSONL: a block and a record per transition; - for stdout.")],
+    out: Annotated[
+        str, typer.Option("--out", help="JSONL: a block and a record per transition; - for stdout.")
+    ],
     budget: Annotated[int, typer.Option("--budget", min=0, help="Tokens a block may take.")] = 512,
     tokenizer: Tokenizer = None,
     exclude_panel: Panels = None,

@@ -175,6 +175,12 @@ def fields_of(domain: str, history: History, action: str) -> dict[str, str]:
 
 def chain(domain: str, fields: Mapping[str, str]) -> tuple[Probe, ...]:
     """The transition chain of a prediction with these fields."""
+    return _chain(domain, tuple(fields[name] for name in FIELDS))
+
+
+@lru_cache(maxsize=65_536)
+def _chain(domain: str, values: tuple[str, ...]) -> tuple[Probe, ...]:
+    fields = dict(zip(FIELDS, values, strict=True))
     kind = MEMORY_KIND[domain]
     probes: dict[Probe, None] = {}
     for names in BACK_OFF[domain]:

@@ -29,7 +29,9 @@ MAX_ANSWER_BYTES = 1 << 20
 MAX_TOKENS = 300
 BACKOFF_S = 0.2
 _SHOWN = 20
-_CONDITIONAL = re.compile(r"\b(?:if|when|whenever|where|while|unless|until|once|after|before|in case)\b", re.I)
+_CONDITIONAL = re.compile(
+    r"\b(?:if|when|whenever|where|while|unless|until|once|after|before|in case)\b", re.I
+)
 _FENCE = re.compile(r"\A```[a-z]*\s*(.*?)\s*```\Z", re.DOTALL)
 SYSTEM = (
     "You write short memory hints for a model that predicts the next state of a text world. "
@@ -114,7 +116,10 @@ class LLMCurator:
 
     def curate(self, bucket: Bucket) -> Hints:
         """Hints of a bucket. Raises ModelFailure when the server does not answer."""
-        chat = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": USER + bucket_json(bucket)}]
+        chat = [
+            {"role": "system", "content": SYSTEM},
+            {"role": "user", "content": USER + bucket_json(bucket)},
+        ]
         for again in (False, True):
             text = self._ask(chat)
             hints = check_answer(text, bucket)

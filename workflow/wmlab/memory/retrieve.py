@@ -3,7 +3,8 @@
 Each chain of a prediction's query (``keys``, ``shop``) gives the first of its keys that the bank has. Only
 when no chain has any, and the query has words, the best BM25 matches (bm25s, Lucene's weights) are taken.
 Entries join the block in that order while they fit; one that does not fit is left out and recorded, and where
-it would not fit alone its chain goes on. A retriever holds the bank's entries rendered and counted, so a keyed retrieval is a few look-ups.
+it would not fit alone its chain goes on. A retriever holds the bank's entries rendered and counted, so a keyed
+retrieval is a few look-ups.
 """
 
 from __future__ import annotations

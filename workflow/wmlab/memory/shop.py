@@ -144,7 +144,9 @@ def record(place: Place, observation: str) -> str | None:
         return None
     page = reading.page
     if isinstance(page, pages.ResultsPage) and place.page == "results" and page.page == place.number:
-        listed = "; ".join(f"{one.asin} | {shorten(one.title, TITLE_CHARACTERS)} | {one.price}" for one in page.products)
+        listed = "; ".join(
+            f"{one.asin} | {shorten(one.title, TITLE_CHARACTERS)} | {one.price}" for one in page.products
+        )
         head = f"search[{place.query}] page {page.page} of {page.total} results"
         return f"{head}; products: {listed or 'none'}"
     if isinstance(page, pages.ItemPage) and place.page == "item":
