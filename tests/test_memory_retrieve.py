@@ -51,7 +51,7 @@ def test_the_most_specific_key_answers() -> None:
     )
     # Levels of this prediction: with goal, room and seen; without seen; without goal; then (schema, object).
     assert [(m.level, m.status) for m in found.matches] == [(3, "used")]
-    assert found.how == "keyed" and found.asked[0].startswith(
+    assert found.how == "keyed" and found.record()["asked"][0].startswith(
         "goal=pick_heat_then_place_in_recep; schema=open"
     )
     assert found.n_tokens == estimated_tokens(found.block)

@@ -121,7 +121,7 @@ def type_of(name: str) -> str:
     return _NUMBER.sub("", name)
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=16_384)
 def _told_at_start(domain: str, system: str) -> tuple[str, str]:
     """Goal signature and room of a system turn."""
     shown, _ = split_system(without_block(system))

@@ -70,14 +70,14 @@ class Retrieval:
     block: str
     n_tokens: int
     how: str
-    asked: tuple[str, ...]
+    asked: tuple[Key, ...]
     matches: tuple[Match, ...]
 
     def record(self) -> dict[str, Any]:
         """The retrieval as a JSON object, without the block's text."""
         return {
             "how": self.how,
-            "asked": list(self.asked),
+            "asked": [show_key(key) for key in self.asked],
             "n_tokens": self.n_tokens,
             "matches": [
                 {
@@ -91,11 +91,6 @@ class Retrieval:
                 for one in self.matches
             ],
         }
-
-
-@lru_cache(maxsize=65_536)
-def _shown(key: Key) -> str:
-    return show_key(key)
 
 
 class Retriever:
@@ -163,7 +158,7 @@ class Retriever:
             )
             for (at, chain, level, score), fits in zip(found, used, strict=True)
         )
-        return Retrieval(block, n_tokens, how, tuple(_shown(c[0][1]) for c in query.chains), matches)
+        return Retrieval(block, n_tokens, how, tuple([c[0][1] for c in query.chains]), matches)
 
     def _compose(self, positions: tuple[int, ...]) -> tuple[str, int, tuple[bool, ...]]:
         """Block, tokens, and per entry whether it is in."""
@@ -177,11 +172,14 @@ class Retriever:
                 texts.append(self._rendered[at])
                 total += self._sizes[at]
         # Parts were counted one by one; a tokenizer may count their whole differently.
-        while texts and self._count(render_block(self.domain, texts)) > self.budget:
+        while texts:
+            block = render_block(self.domain, texts)
+            n_tokens = self._count(block)
+            if n_tokens <= self.budget:
+                return block, n_tokens, tuple(used)
             texts.pop()
             used[len(used) - 1 - used[::-1].index(True)] = False
-        block = render_block(self.domain, texts)
-        return block, self._count(block) if block else 0, tuple(used)
+        return "", 0, tuple(used)
 
     @cached_property
     def _searchable(self) -> tuple[Any, dict[str, int], list[int]]:
