@@ -14,6 +14,7 @@ CONTRACT = {
     "env": ("panel", "play", "check", "serve"),
     "data": ("collect", "import", "export", "decompose", "filter", "verl"),
     "train": ("tokenizer", "sft", "grpo"),
+    "memory": ("build", "retrieve", "show", "augment"),
     "predict": ("states", "copy"),
     "score": ("states", "rewards", "predictions"),
     "rollout": ("real", "wm", "replay"),

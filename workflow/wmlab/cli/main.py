@@ -18,6 +18,7 @@ GROUPS = {
     "env": "Real environments: frozen task panels, play, check.",
     "data": "Trajectories, transitions, the difficulty filter, exports.",
     "train": "Tokenizer, supervised training, GRPO.",
+    "memory": "World memory: banks of hints for a world model.",
     "predict": "Next states from a world model or by copying.",
     "score": "Metrics of predicted states, and rewards.",
     "rollout": "Episodes in Real, in a world model, and replays.",

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from wmlab.errors import InputError
-from wmlab.io.atomic import atomic_path, write_text
+from wmlab.io.atomic import atomic_path
 
 STREAM = "-"
 
@@ -66,7 +66,8 @@ def write_jsonl(path: str | Path, rows: Iterable[dict[str, Any]]) -> None:
             sys.stdout.write(line)
         sys.stdout.flush()
     else:
-        write_text(path, "".join(lines))
+        with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(lines)
 
 
 @contextmanager

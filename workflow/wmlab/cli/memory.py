@@ -1,0 +1,248 @@
+"""``wmlab memory``: build a bank, retrieve from it, put what it says before transitions, show it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from wmlab.memory.retrieve import Retriever
+
+app = typer.Typer(help="World memory: banks of hints for a world model.", no_args_is_help=True)
+
+Domain = Annotated[str, typer.Option("--domain", help="Domain, e.g. alfworld or webshop.")]
+Bank = Annotated[Path, typer.Option("--bank", help="memory_{domain}.jsonl")]
+Transitions = Annotated[Path, typer.Option("--transitions", help="transitions.parquet")]
+Panels = Annotated[
+    list[Path] | None,
+    typer.Option("--exclude-panel", help="Panel whose tasks no memory may come from; repeatable."),
+]
+Tokenizer = Annotated[
+    Path | None, typer.Option("--tokenizer", help="Folder; without it 4 characters are a token.")
+]
+
+
+@app.command()
+def build(
+    domain: Domain,
+    transitions: Transitions,
+    out: Annotated[Path, typer.Option("--out", help="memory_{domain}.jsonl to write.")],
+    predictions: Annotated[
+        Path | None,
+        typer.Option("--predictions", help="The supervised model's predictions; WebShop needs none."),
+    ] = None,
+    exclude_panel: Panels = None,
+    min_support: Annotated[
+        int, typer.Option("--min-support", min=1, help="Hard transitions behind a rule, at least.")
+    ] = 2,
+    keep_sources: Annotated[
+        int, typer.Option("--keep-sources", min=1, help="Transition ids an entry names.")
+    ] = 32,
+    curator_url: Annotated[
+        str | None, typer.Option("--curator-url", help="OpenAI-compatible server, …/v1; default: rules.")
+    ] = None,
+    curator_model: Annotated[
+        str | None, typer.Option("--curator-model", help="Model to ask there; the key: OPENAI_API_KEY.")
+    ] = None,
+) -> None:
+    """Build a domain's memory from training transitions and the model's errors on them.
+
+    Example: wmlab memory build --domain alfworld --transitions transitions.parquet
+    --predictions baseline.parquet --exclude-panel test.json --out memory_alfworld.jsonl
+    """
+    from wmlab.errors import InputError
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_rows
+    from wmlab.memory.bank import write_bank
+    from wmlab.memory.build import Build, BuildSettings
+    from wmlab.memory.curate import Curator, RuleCurator
+    from wmlab.memory.guard import held_out
+    from wmlab.memory.llm import LLMCurator
+    from wmlab.memory.store import PredictionIndex
+
+    started = time.time()
+    if (curator_url is None) != (curator_model is None):
+        raise InputError("memory build: --curator-url and --curator-model go together; give both")
+    asked = LLMCurator(curator_url, curator_model) if curator_url and curator_model else None
+    curator: Curator = asked if asked is not None else RuleCurator()
+    panels = exclude_panel or []
+    settings = BuildSettings(min_support=min_support, keep_sources=keep_sources)
+    making = Build(domain, curator, settings, held_out(panels))
+    rows = read_rows(transitions, "transitions")
+    if predictions is None:
+        n = write_bank(out, making.entries(rows, None, transitions))
+    else:
+        with PredictionIndex(read_rows(predictions, "predictions"), predictions) as index:
+            n = write_bank(out, making.entries(rows, index.get, transitions))
+    config = {
+        "domain": domain,
+        "curator": curator.name,
+        "min_support": min_support,
+        "keep_sources": keep_sources,
+    }
+    counts = dict(sorted(making.report.items()))
+    extra = {"report": counts, **({"curator": dict(sorted(asked.counts.items()))} if asked else {})}
+    inputs = [transitions, *([predictions] if predictions else []), *panels]
+    write_meta(out, config=config, seed=None, inputs=inputs, started=started, extra=extra)
+    print(
+        f"{out}: {n} entries from {counts.get('transitions', 0)} transitions, "
+        f"{counts.get('held_out', 0)} of held-out tasks left out"
+    )
+
+
+@app.command()
+def retrieve(
+    domain: Domain,
+    bank: Bank,
+    transitions: Transitions,
+    out: Annotated[
+        str, typer.Option("--out", help="JSONL: a block and a record per transition; - for stdout.")
+    ],
+    budget: Annotated[int, typer.Option("--budget", min=0, help="Tokens a block may take.")] = 512,
+    tokenizer: Tokenizer = None,
+    exclude_panel: Panels = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first transitions.")] = None,
+) -> None:
+    """Retrieve the memory block of every transition, and say how it was found.
+
+    Example: wmlab memory retrieve --domain alfworld --bank memory_alfworld.jsonl
+    --transitions transitions.parquet --exclude-panel test.json --out blocks.jsonl
+    """
+    from itertools import islice
+
+    from wmlab.io.jsonl import STREAM, write_jsonl
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_rows
+    from wmlab.memory.retrieve import coverage, retrievals
+
+    started = time.time()
+    panels = exclude_panel or []
+    retriever = _open(domain, bank, budget, tokenizer, panels)
+    rows = islice(read_rows(transitions, "transitions"), limit)
+    found = list(retrievals(retriever, rows, transitions))
+    write_jsonl(
+        out,
+        ({"transition_id": name, "block": one.block, **one.record()} for name, one in found),
+    )
+    if out == STREAM:
+        return
+    told = coverage([one for _, one in found])
+    inputs = [bank, transitions, *panels]
+    write_meta(
+        out,
+        config={"domain": domain, "budget": budget},
+        seed=None,
+        inputs=inputs,
+        started=started,
+        extra={"coverage": told},
+    )
+    print(
+        f"{out}: {told['prompts']} prompts, {told['with_block']} with a block "
+        f"({told['keyed']} keyed, {told['bm25']} by BM25, {told['none']} without a match)"
+    )
+
+
+@app.command()
+def show(
+    domain: Domain,
+    bank: Bank,
+    key: Annotated[
+        list[str] | None, typer.Option("--key", help="field=value the entries must have; repeatable.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Entries shown.")] = 10,
+) -> None:
+    """Show a bank's entries, best supported first.
+
+    Example: wmlab memory show --domain alfworld --bank memory_alfworld.jsonl --key schema=open
+    """
+    from wmlab.errors import InputError
+    from wmlab.memory.bank import read_bank
+    from wmlab.memory.prompt import render_entry
+    from wmlab.memory.retrieve import find
+
+    wanted = {}
+    for pair in key or []:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise InputError(f"--key {pair!r}: not field=value; give one like schema=open")
+        wanted[name] = value
+    found = find(read_bank(bank, domain), wanted)
+    for entry in found[:limit]:
+        print(f"{entry.id} ({entry.kind}, support {entry.support})\n{render_entry(domain, entry)}\n")
+    print(f"{bank}: {len(found)} entries match, {min(len(found), limit)} shown")
+
+
+@app.command("augment")
+def augment_(
+    domain: Domain,
+    bank: Bank,
+    transitions: Transitions,
+    out: Annotated[Path, typer.Option("--out", help="transitions.parquet to write, with blocks.")],
+    records: Annotated[
+        Path | None, typer.Option("--records", help="JSONL: how each block was found.")
+    ] = None,
+    budget: Annotated[int, typer.Option("--budget", min=0, help="Tokens a block may take.")] = 512,
+    tokenizer: Tokenizer = None,
+    exclude_panel: Panels = None,
+    dropout: Annotated[float, typer.Option("--dropout", help="Share of tasks without memory.")] = 0.0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the dropout.")] = 0,
+) -> None:
+    """Put each transition's memory block before its history.
+
+    Example: wmlab memory augment --domain alfworld --bank memory_alfworld.jsonl
+    --transitions hard.parquet --exclude-panel test.json --out augmented.parquet
+    """
+    from wmlab.io.jsonl import write_jsonl
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_rows, write_rows
+    from wmlab.memory.apply import augmented
+    from wmlab.memory.retrieve import Retrieval, coverage
+
+    started = time.time()
+    panels = exclude_panel or []
+    retriever = _open(domain, bank, budget, tokenizer, panels)
+    found: list[Retrieval] = []
+    told: list[dict[str, Any]] = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        pairs = augmented(
+            retriever, read_rows(transitions, "transitions"), transitions, dropout=dropout, seed=seed
+        )
+        for row, retrieval in pairs:
+            kept = {"how": "dropped"} if retrieval is None else retrieval.record()
+            told.append({"transition_id": row["transition_id"], **kept})
+            if retrieval is not None:
+                found.append(retrieval)
+            yield row
+
+    n = write_rows(out, "transitions", rows())
+    if records is not None:
+        write_jsonl(records, told)
+    config = {"domain": domain, "budget": budget, "dropout": dropout}
+    extra: dict[str, Any] = {"coverage": coverage(found), "dropped": n - len(found)}
+    inputs = [bank, transitions, *panels]
+    write_meta(out, config=config, seed=seed, inputs=inputs, started=started, extra=extra)
+    print(
+        f"{out}: {n} transitions, {extra['coverage']['with_block']} with a block, {n - len(found)} without by dropout"
+    )
+
+
+def _open(domain: str, bank: Path, budget: int, tokenizer: Path | None, panels: list[Path]) -> Retriever:
+    """A bank opened for retrieval."""
+    from wmlab.lm.tokenizer import load_tokenizer
+    from wmlab.memory.bank import read_bank
+    from wmlab.memory.guard import held_out
+    from wmlab.memory.retrieve import Retriever, estimated_tokens, tokens_of
+
+    return Retriever(
+        domain,
+        read_bank(bank, domain),
+        budget=budget,
+        count_tokens=estimated_tokens if tokenizer is None else tokens_of(load_tokenizer(tokenizer)),
+        excluded=held_out(panels),
+        source=bank,
+    )
