@@ -24,25 +24,25 @@ def states(
     metrics: Annotated[
         str, typer.Option("--metrics", help="Comma-separated: em, f1, rouge_l, ssf.")
     ] = "em,f1,rouge_l,ssf",
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes; the order of rows stays.")] = 1,
 ) -> None:
     """Score predicted observations against the real ones.
 
+    Rows are read, scored and written as a stream: the input may be of any length. A pair that cannot be
+    scored gives {"id","error"}.
+
     Example: wmlab score states --domain textworld --input pairs.jsonl --metrics em,f1,ssf --out scores.jsonl
     """
-    from wmlab.io.jsonl import read_jsonl, write_jsonl
-    from wmlab.metrics.score import score_pairs
+    from wmlab.io.jsonl import open_lines, writing_lines
+    from wmlab.metrics.score import check_metrics, score_stream
 
-    names = [name.strip() for name in metrics.split(",") if name.strip()]
-    rows = score_pairs(domain, read_jsonl(input_), names)
-    write_jsonl(out, rows)
+    names = list(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
+    check_metrics(domain, names)
+    with open_lines(input_) as lines, writing_lines(out) as write:
+        totals = score_stream(domain, lines, names, write, workers=workers, source=input_)
     if out != "-":
-        good = [row for row in rows if "error" not in row]
-        means = (
-            ", ".join(f"{m} {sum(r[m] for r in good) / len(good):.4f}" for m in names)
-            if good
-            else "no scores"
-        )
-        print(f"{out}: {len(rows)} rows, {len(rows) - len(good)} failed; {means}")
+        means = ", ".join(f"{name} {mean:.4f}" for name, mean in totals.means().items()) or "no scores"
+        print(f"{out}: {totals.rows} rows, {totals.failed} failed; {means}")
 
 
 @app.command()

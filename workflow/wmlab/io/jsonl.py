@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
 from wmlab.errors import InputError
-from wmlab.io.atomic import write_text
+from wmlab.io.atomic import atomic_path, write_text
 
 STREAM = "-"
 
@@ -66,6 +67,37 @@ def write_jsonl(path: str | Path, rows: Iterable[dict[str, Any]]) -> None:
         sys.stdout.flush()
     else:
         write_text(path, "".join(lines))
+
+
+@contextmanager
+def open_lines(path: str | Path) -> Iterator[Iterable[bytes]]:
+    """The lines of a file as they are, one at a time, with their ends; ``-`` is standard input.
+
+    Only a line feed ends a line. Raises InputError when the file cannot be opened.
+    """
+    if str(path) == STREAM:
+        yield sys.stdin.buffer
+        return
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(Path(path).open("rb"))
+        except FileNotFoundError:
+            raise InputError.at(path, "file not found", "check the path") from None
+        except OSError as error:
+            raise InputError.at(path, f"cannot be read ({error})", "give a UTF-8 JSONL file") from None
+        yield file
+
+
+@contextmanager
+def writing_lines(path: str | Path) -> Iterator[Callable[[bytes], object]]:
+    """A function that writes bytes, to a file that appears whole at the end; ``-`` is standard output."""
+    if str(path) == STREAM:
+        yield sys.stdout.buffer.write
+        sys.stdout.buffer.flush()
+        return
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        yield file.write
+        file.flush()
 
 
 class JsonlAppender:

@@ -1,22 +1,54 @@
-"""Single-step scores of predicted observations (metrics.md section 3, design.md section 9)."""
+"""Single-step scores of predicted observations (metrics.md section 3, design.md section 9).
+
+:func:`score_pairs` scores pairs that are in memory. :func:`score_stream` scores JSON Lines of any length
+in bounded memory, with one process or several: whole lines go to the workers in chunks, at most a few of
+which are under way, and whole lines come back in order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
 from typing import Any
 
-from wmlab.errors import InputError
+from wmlab.errors import EnvironmentFailure, InputError
 from wmlab.metrics import ssf, text
 
-TEXT_METRICS: dict[str, Callable[[str, str], float]] = {
-    "em": text.exact_match,
-    "f1": text.token_f1,
-    "rouge_l": text.rouge_l,
-}
-METRICS = (*TEXT_METRICS, "ssf")
+METRICS = ("em", "f1", "rouge_l", "ssf")
+CHUNK_LINES = 1_000
+CHUNK_BYTES = 1 << 20
+AHEAD = 3
+"""Chunks a worker may have waiting: memory is bounded by their size whatever the input's."""
 
 
-def _check_metrics(domain: str, metrics: Sequence[str]) -> None:
+@dataclass
+class Totals:
+    """What a stream came to: rows written, rows failed, the sum of each metric over the others."""
+
+    rows: int = 0
+    failed: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
+
+    def add(self, other: Totals) -> None:
+        """Take in the totals of a further chunk."""
+        self.rows += other.rows
+        self.failed += other.failed
+        for name, value in other.sums.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+
+    def means(self) -> dict[str, float]:
+        """The mean of each metric; {} when nothing was scored."""
+        n = self.rows - self.failed
+        return {name: value / n for name, value in self.sums.items()} if n else {}
+
+
+def check_metrics(domain: str, metrics: Sequence[str]) -> None:
+    """Raises InputError for an unknown metric, or for ``ssf`` in a domain without a parser."""
     unknown = [name for name in metrics if name not in METRICS]
     if unknown or not metrics:
         named = ", ".join(unknown) or "none given"
@@ -40,6 +72,46 @@ def _problem(pair: Any) -> str | None:
     return None
 
 
+def _text_scores(prediction: str, gold: str, metrics: Sequence[str]) -> dict[str, float]:
+    """The wanted ones of em, f1 and rouge_l; the last two share their tokens and bounds."""
+    if prediction == gold:
+        return {name: 1.0 for name in metrics if name != "ssf"}
+    scores: dict[str, float] = {}
+    if "em" in metrics:
+        scores["em"] = text.exact_match(prediction, gold)
+    if "f1" in metrics or "rouge_l" in metrics:
+        pair = text.Tokens.of(prediction, gold)
+        most, least = pair.overlap()
+        if "f1" in metrics:
+            scores["f1"] = pair.f_measure(most)
+        if "rouge_l" in metrics:
+            scores["rouge_l"] = pair.f_measure(pair.subsequence(most, least))
+    return scores
+
+
+def _score_pair(domain: str, number: int, pair: Any, metrics: Sequence[str]) -> dict[str, Any]:
+    problem = _problem(pair)
+    if problem is not None:
+        identity = pair.get("id") if isinstance(pair, Mapping) else None
+        return {"id": identity, "error": f"pair {number}: {problem}"}
+    prediction, gold = pair["prediction"], pair["gold"]
+    row: dict[str, Any] = {"id": pair["id"]}
+    compared = ssf.compare(domain, prediction, gold) if domain in ssf.PARSERS else None
+    row |= _text_scores(prediction, gold, metrics)
+    if compared is not None and "ssf" in metrics:
+        row["ssf"] = compared.score
+    if compared is not None:
+        row["facts_prediction"] = sorted(compared.facts_prediction)
+        row["facts_gold"] = (
+            row["facts_prediction"]
+            if compared.facts_gold is compared.facts_prediction
+            else sorted(compared.facts_gold)
+        )
+        if "ssf" in metrics and compared.both_empty:
+            row["flags"] = ["ssf_both_empty"]
+    return row
+
+
 def score_pairs(domain: str, pairs: Iterable[Any], metrics: Sequence[str]) -> list[dict[str, Any]]:
     """Score pairs ``{"id", "prediction", "gold"}``; one row each, in order.
 
@@ -48,26 +120,125 @@ def score_pairs(domain: str, pairs: Iterable[Any], metrics: Sequence[str]) -> li
     carries ``"flags": ["ssf_both_empty"]``. A pair that cannot be scored gives ``{"id", "error"}``, never a
     number. Raises InputError for an unknown metric, or for ``ssf`` in a domain without a parser.
     """
-    _check_metrics(domain, metrics)
-    rows: list[dict[str, Any]] = []
-    for number, pair in enumerate(pairs, start=1):
-        problem = _problem(pair)
-        if problem is not None:
-            identity = pair.get("id") if isinstance(pair, Mapping) else None
-            rows.append({"id": identity, "error": f"pair {number}: {problem}"})
+    check_metrics(domain, metrics)
+    return [_score_pair(domain, number, pair, metrics) for number, pair in enumerate(pairs, start=1)]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Whole lines of the input; ``first`` is the number of the first (1-based), ``last`` ends the input."""
+
+    lines: tuple[bytes, ...]
+    first: int
+    last: bool
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+# Made once: json.loads and json.dumps with options make one a call.
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
+def _decode(line: bytes, number: int, source: str) -> Any:
+    """The object on a line. Raises InputError naming file and row."""
+    try:
+        value = _DECODER.decode(line.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError.at(source, f"not JSON ({error})", "fix or remove the line", number) from None
+    if not isinstance(value, dict):
+        raise InputError.at(source, "not a JSON object", "write one object a line", number)
+    return value
+
+
+def _encode(row: dict[str, Any]) -> bytes:
+    try:
+        return _ENCODER.encode(row).encode() + b"\n"
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can write only as an escape
+        return json.dumps(row, allow_nan=False).encode() + b"\n"
+
+
+def score_chunk(domain: str, metrics: Sequence[str], source: str, chunk: Chunk) -> tuple[bytes, Totals]:
+    """The output lines of a chunk and their totals. Raises InputError for a line that is no JSON object."""
+    totals = Totals(sums=dict.fromkeys(metrics, 0.0))
+    out: list[bytes] = []
+    for number, line in enumerate(chunk.lines, start=chunk.first):
+        if not line.strip():
             continue
-        prediction, gold = pair["prediction"], pair["gold"]
-        row: dict[str, Any] = {"id": pair["id"]}
-        compared = ssf.compare(domain, prediction, gold) if domain in ssf.PARSERS else None
-        for name in metrics:
-            if name in TEXT_METRICS:
-                row[name] = TEXT_METRICS[name](prediction, gold)
-            elif compared is not None:
-                row[name] = compared.score
-        if compared is not None:
-            row["facts_prediction"] = sorted(compared.facts_prediction)
-            row["facts_gold"] = sorted(compared.facts_gold)
-            if "ssf" in metrics and compared.both_empty:
-                row["flags"] = ["ssf_both_empty"]
-        rows.append(row)
-    return rows
+        try:
+            pair = _decode(line, number, source)
+        except InputError:
+            if chunk.last and number == chunk.first + len(chunk.lines) - 1 and not line.endswith(b"\n"):
+                break  # the mark of a killed writer
+            raise
+        row = _score_pair(domain, number, pair, metrics)
+        totals.rows += 1
+        if "error" in row:
+            totals.failed += 1
+        else:
+            for name in metrics:
+                totals.sums[name] += row[name]
+        out.append(_encode(row))
+    return b"".join(out), totals
+
+
+def _chunks(lines: Iterable[bytes]) -> Iterator[Chunk]:
+    """Lines in chunks of at most CHUNK_LINES lines and about CHUNK_BYTES bytes."""
+    kept: list[bytes] = []
+    size, first = 0, 1
+    for line in lines:
+        if len(kept) >= CHUNK_LINES or size >= CHUNK_BYTES:
+            yield Chunk(tuple(kept), first, False)
+            first += len(kept)
+            kept, size = [], 0
+        kept.append(line)
+        size += len(line)
+    yield Chunk(tuple(kept), first, True)
+
+
+def score_stream(
+    domain: str,
+    lines: Iterable[bytes],
+    metrics: Sequence[str],
+    write: Callable[[bytes], object],
+    *,
+    workers: int = 1,
+    source: str = "input",
+) -> Totals:
+    """Score JSON Lines (with their line ends) and write the rows of :func:`score_pairs` in order.
+
+    A pair that cannot be scored gives ``{"id", "error"}``; a line that is no JSON object raises InputError
+    naming ``source`` and the line, except a torn last one, which is dropped. Memory is bounded by
+    ``workers * AHEAD`` chunks. Raises EnvironmentFailure when a worker process dies.
+    """
+    check_metrics(domain, metrics)
+    totals = Totals(sums=dict.fromkeys(metrics, 0.0))
+
+    def finish(result: tuple[bytes, Totals]) -> None:
+        write(result[0])
+        totals.add(result[1])
+
+    if workers == 1:
+        for chunk in _chunks(lines):
+            finish(score_chunk(domain, metrics, source, chunk))
+        return totals
+    waiting: deque[Future[tuple[bytes, Totals]]] = deque()
+    # Spawned, not forked: the caller may have threads.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        try:
+            for chunk in _chunks(lines):
+                if len(waiting) >= workers * AHEAD:
+                    finish(waiting.popleft().result())
+                waiting.append(pool.submit(score_chunk, domain, tuple(metrics), source, chunk))
+            while waiting:
+                finish(waiting.popleft().result())
+        except BrokenProcessPool:
+            raise EnvironmentFailure(
+                "a scoring worker died (out of memory?); use fewer --workers or look at the longest lines"
+            ) from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    return totals

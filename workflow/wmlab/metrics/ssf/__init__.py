@@ -19,7 +19,7 @@ Facts = frozenset[str]
 Scorer = Callable[[str, str], float]
 
 # One module a domain, imported when it is first asked for; rules that score name it (rules/common.smk).
-PARSERS = ("textworld", "alfworld", "cookingworld")
+PARSERS = ("textworld", "alfworld", "scienceworld", "cookingworld", "webshop")
 
 
 @dataclass(frozen=True)
