@@ -44,6 +44,7 @@ PERTURBATIONS = (
     "replace_target",
     "unrelated",
 )
+
 _SHOP_ACTION = re.compile(r"\w+\[(?P<words>[^\[\]]*)\]?")
 _WORD = re.compile(r"[^\s,.;:!?()\[\]]+")
 _CONNECTIVES = frozenset("a an the to from in on into onto with using of at and for door in/on".split())
@@ -102,8 +103,9 @@ def find_target(domain: str, action: str, observation: str) -> str | None:
 
 
 def content_words(decision: Decision) -> set[str]:
-    """Words of the action that a piece must not name to be irrelevant."""
-    return set(arguments(decision.domain, decision.action)) - _CONNECTIVES
+    """Words of the action that a piece must not name to be irrelevant; a bare number says nothing of its own."""
+    words = set(arguments(decision.domain, decision.action)) - _CONNECTIVES
+    return {word for word in words if not word.isdecimal()}
 
 
 def _with_block(decision: Decision, page: str, listed: list[str] | None) -> str:
@@ -169,11 +171,11 @@ def drop_target(decision: Decision) -> str:
 
 def replace_target(decision: Decision, targets: Sequence[str], rng: np.random.Generator) -> str | None:
     """Another sample's target in the target's place; None when every other one is named already."""
-    words = content_words(decision)
+    named = mention(decision.target)
     free = [
         target
         for target in dict.fromkeys(targets)
-        if not mention(target).search(decision.observation) and not words & set(target.split())
+        if not named.search(target) and not mention(target).search(decision.observation)
     ]
     if not free:
         return None

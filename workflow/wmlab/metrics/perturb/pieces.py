@@ -77,9 +77,11 @@ def replace_mentions(text: str, names: dict[str, str]) -> str:
 
 
 def _in_case(names: dict[str, str]) -> Callable[[re.Match[str]], str]:
+    folded = {name.casefold(): new for name, new in names.items()}
+
     def replacement(match: re.Match[str]) -> str:
         said = match[0]
-        new = names[" ".join(said.lower().split())]
+        new = folded.get(" ".join(said.casefold().split()), said)
         if said == said.lower():
             return new.lower()
         if said == said.upper():

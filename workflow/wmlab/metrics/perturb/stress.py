@@ -14,8 +14,8 @@ state         ``state_flip``: open for closed, on for off, raw for fried, anothe
               ``progress_flip``: the success marker added or removed (CookingWorld)
 ============  ==========================================================================================
 
-One changed thing is lost in a long list for every metric alike, so ``object_swap`` and ``id_change`` take
-observations of at most ``FEW`` facts; ``location_swap`` takes those of at least ``MANY``, as word overlap
+One changed thing is lost in a long list for every metric alike, so ``object_swap``, ``id_change`` and ScienceWorld's
+``number_change`` take observations of at most ``FEW`` facts; ``location_swap`` takes those of at least ``MANY``, as word overlap
 means nothing in a short sentence. A metric should give 1 to paraphrases and little to the rest.
 
 Everything is drawn from a seed; ``per_class`` examples a class are shared out over its kinds in turn.
@@ -47,7 +47,7 @@ GOLDS = 2_000
 
 Rng = np.random.Generator
 Make = Callable[[str, Rng], str | None]
-_NUMBER = re.compile(r"(?<![\w.$-])-?\d+(?:\.\d+)?(?![\w.]*\w)")
+_NUMBER = re.compile(r"(?<![\w.$-])-?\d{1,15}(?![\w.]*\w)")
 _STATUS = re.compile(r"(=- ?)(\d+)/(\d+)")
 
 
@@ -81,9 +81,9 @@ def golds_of(transitions: Sequence[Mapping[str, Any]], domain: str, seed: int) -
 
 
 def numbers_changed(text: str, rng: Rng) -> str | None:
-    """Every number of the text raised by one amount; None without a number."""
+    """Every whole number of the text raised by one amount; None without a number."""
     shift = int(rng.integers(1, 10))
-    changed = _NUMBER.sub(lambda m: f"{float(m[0]) + shift:g}", text)
+    changed = _NUMBER.sub(lambda m: str(int(m[0]) + shift), text)
     return changed if changed != text else None
 
 
@@ -141,6 +141,9 @@ class _Games:
             return None
         return renumber(naming, [chosen[int(rng.integers(len(chosen)))]], rng)
 
+    def number_change(self, text: str, rng: Rng) -> str | None:
+        return numbers_changed(text, rng) if len(facts(self.domain, text)) <= FEW else None
+
     def state_flip(self, text: str, rng: Rng) -> str | None:
         return phrases.flipped(text, phrases.FLIPS[self.domain])
 
@@ -163,7 +166,7 @@ def kinds_of(domain: str, golds: Sequence[Gold]) -> list[Kind]:
         ],
         "scienceworld": [
             ("entity", "entity_swap", games.entity_swap),
-            ("value", "number_change", numbers_changed),
+            ("value", "number_change", games.number_change),
         ],
         "cookingworld": [
             ("entity", "object_swap", games.object_swap),
