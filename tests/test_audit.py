@@ -40,12 +40,9 @@ def test_identity_is_one_and_swaps_leave_little(domain: str) -> None:
     assert found["identity"] == 1.0
     assert (found["score"]["mean"], found["score"]["min"], found["score"]["max"]) == (1.0, 1.0, 1.0)
     assert found["coverage"] >= 0.95
-    if domain == "webshop":
-        assert found["perturbed"] is None
-    else:
-        assert found["perturbed"]["mean"] < 0.35
+    assert found["perturbed"]["mean"] < {"textworld": 0.4, "webshop": 0.95}.get(domain, 0.01)
     if domain == "scienceworld":
-        assert found["perturbed"]["mean"] <= 0.05 and found["perturbed"]["max"] <= 0.25
+        assert found["perturbed"]["max"] <= 0.25
 
 
 def predicted(model: str, texts: list[str]) -> list[dict[str, Any]]:
@@ -78,7 +75,9 @@ def test_transfer_and_the_whole_audit() -> None:
     table = transfer(rows, per_class=10, seed=0)
     assert table is not None
     assert (table["paraphrase"]["em"], table["paraphrase"]["ssf"]) == (0.0, 1.0)
-    assert all(found["ssf"] < 1.0 and found["em"] == 0.0 for name, found in table.items() if name != "paraphrase")
+    assert all(
+        found["ssf"] < 1.0 and found["em"] == 0.0 for name, found in table.items() if name != "paraphrase"
+    )
     assert transfer(rows[-1:], per_class=10, seed=0) is None
     result = audit(rows, {"m": predicted("m", [SEARCH])}, n=50, per_class=5, seed=0)
     assert set(result["identity"]) == {"cookingworld", "webshop"} and result["webshop_weights"]["n"] == 1
@@ -120,9 +119,15 @@ def test_ranking_statistics_agree_with_brute_force(pairs: list[tuple[int, bool]]
 
 
 def sheet_of(tmp_path: Path) -> tuple[Path, Path, list[dict[str, Any]], list[dict[str, Any]]]:
-    rows = [transition("alfworld", i, f"You arrive at bed {i}. On the bed {i}, you see a cd 1, and a pen {i}.") for i in range(12)]
+    rows = [
+        transition("alfworld", i, f"You arrive at bed {i}. On the bed {i}, you see a cd 1, and a pen {i}.")
+        for i in range(12)
+    ]
     texts = [row["observation"] for row in rows]
-    wrong = [text if i % 3 == 0 else text.replace("cd 1", "cd 2") if i % 3 == 1 else "Nothing happens." for i, text in enumerate(texts)]
+    wrong = [
+        text if i % 3 == 0 else text.replace("cd 1", "cd 2") if i % 3 == 1 else "Nothing happens."
+        for i, text in enumerate(texts)
+    ]
     predictions = [
         {"transition_id": row["transition_id"], "model_id": "m/secret", "prediction": text, "n_tokens": 1, "finish_reason": "stop"}
         for row, text in zip(rows, wrong, strict=True)
@@ -184,7 +189,7 @@ def test_wrong_files_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="file not found"):
         agreement(tmp_path / "none.csv", key)
     (tmp_path / "bare.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="columns .* are missing"):
+    with pytest.raises(InputError, match=r"columns .* are missing"):
         agreement(tmp_path / "bare.csv", key)
     (tmp_path / "other.csv").write_text("item_id,faithful\nitem_9999,1\n")
     with pytest.raises(InputError, match="row 1: item 'item_9999' is not in"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,10 @@ def test_each_perturbation_by_hand() -> None:
     assert "You arrive at desk 1. On the desk 1, you see a mug 1" in texts["drop_irrelevant"]
     assert sum(word in texts["drop_irrelevant"] for word in ("pen 2", "book 3", "bowl 1")) == 1
     assert texts["truncate"] == "You arrive at desk 1. On the desk 1, you see a mug 1"
-    assert texts["drop_target"] == "You arrive at desk 1. On the desk 1, you see a pen 2, a book 3, and a bowl 1."
+    assert (
+        texts["drop_target"]
+        == "You arrive at desk 1. On the desk 1, you see a pen 2, a book 3, and a bowl 1."
+    )
     assert texts["replace_target"] == DESK.replace("mug 1", "watch 1")
     assert texts["unrelated"] == SAFE
 
@@ -115,7 +119,7 @@ def test_pieces_join_to_the_text(domain: str, text: str, items: bool) -> None:
 @given(st.sampled_from(recorded("alfworld")), st.integers(0, 1000))
 def test_targets_are_kept_or_lost_as_the_name_says(text: str, seed: int) -> None:
     words = [word.strip(".,") for word in text.split()]
-    named = [f"{a} {b}" for a, b in zip(words, words[1:], strict=False) if b.isdecimal()]
+    named = [f"{a} {b}" for a, b in pairwise(words) if b.isdecimal()]
     if not named:
         return
     one = decision(text, f"take {named[seed % len(named)]}")
@@ -133,7 +137,9 @@ def test_targets_are_kept_or_lost_as_the_name_says(text: str, seed: int) -> None
 
 
 def test_names_are_replaced_at_once_and_in_their_case() -> None:
-    swapped = replace_mentions("The Mug 1 and the mug 12. MUG 1, pen 1!", {"mug 1": "pen 1", "pen 1": "mug 1"})
+    swapped = replace_mentions(
+        "The Mug 1 and the mug 12. MUG 1, pen 1!", {"mug 1": "pen 1", "pen 1": "mug 1"}
+    )
     assert swapped == "The Pen 1 and the mug 12. PEN 1, mug 1!"
 
 
@@ -233,7 +239,12 @@ def test_samples_are_drawn_counted_and_repeatable() -> None:
 
 def test_alternatives_are_what_is_admissible_before_the_next_action() -> None:
     first, second = desks(2)
-    later = {**second, "trajectory_id": first["trajectory_id"], "step": 1, "admissible": ["look", "go to bed 1"]}
+    later = {
+        **second,
+        "trajectory_id": first["trajectory_id"],
+        "step": 1,
+        "admissible": ["look", "go to bed 1"],
+    }
     samples, _ = draw_samples([first, later], 9, 0)
     by_id = {sample.transition_id: sample for sample in samples}
     assert by_id[first["transition_id"]].item.alternatives == ("look", "go to bed 1")

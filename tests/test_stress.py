@@ -106,11 +106,17 @@ def test_roles_of_facts() -> None:
 
 def test_flips_by_hand() -> None:
     flip = phrases.FLIPS["alfworld"]
-    assert phrases.flipped("You open the safe 1. The safe 1 is open.", flip) == "You close the safe 1. The safe 1 is closed."
+    assert (
+        phrases.flipped("You open the safe 1. The safe 1 is open.", flip)
+        == "You close the safe 1. The safe 1 is closed."
+    )
     assert phrases.flipped("You turn on the desklamp 1.", flip) == "You turn off the desklamp 1."
     assert phrases.flipped("Nothing happens.", flip) is None
     assert phrases.flipped("a raw red potato", phrases.FLIPS["cookingworld"]) == "a fried red potato"
-    assert phrases.flipped("  dice the onion\n  fry the egg", phrases.STEPS) == "  chop the onion\n  roast the egg"
+    assert (
+        phrases.flipped("  dice the onion\n  fry the egg", phrases.STEPS)
+        == "  chop the onion\n  roast the egg"
+    )
     assert numbers_changed("measures -4 degrees", rng()) != "measures -4 degrees"
     assert numbers_changed("no number", rng()) is None
 

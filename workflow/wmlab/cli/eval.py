@@ -10,7 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(help="Consistency with Real over a frozen panel; perturbation studies and audits of the metrics.", no_args_is_help=True)
+app = typer.Typer(
+    help="Consistency with Real over a frozen panel; perturbation studies and audits of the metrics.",
+    no_args_is_help=True,
+)
 
 
 @app.command()
@@ -272,7 +275,9 @@ def audit(
     predictions: Predictions = None,
     sheet: Annotated[Path | None, typer.Option(help="Judged annotation sheet (CSV), with --key.")] = None,
     key: Annotated[Path | None, typer.Option(help="The sheet's key (CSV).")] = None,
-    observations: Annotated[int, typer.Option("--observations", min=1, help="At most so many a domain.")] = 1000,
+    observations: Annotated[
+        int, typer.Option("--observations", min=1, help="At most so many a domain.")
+    ] = 1000,
     per_class: Annotated[int, typer.Option("--per-class", min=1, help="Examples a class (transfer).")] = 50,
     seed: Seed = 0,
 ) -> None:
@@ -316,7 +321,9 @@ def audit(
 @app.command()
 def sheet(
     transitions: TransitionFiles,
-    predictions: Annotated[list[Path], typer.Option("--predictions", help="predictions.parquet; repeatable.")],
+    predictions: Annotated[
+        list[Path], typer.Option("--predictions", help="predictions.parquet; repeatable.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Sheet for the annotator (CSV).")],
     key: Annotated[Path, typer.Option("--key", help="Key with models and scores (CSV); keep it back.")],
     pairs: Annotated[int, typer.Option("--pairs", min=1, help="At most so many pairs a domain.")] = 100,

@@ -50,7 +50,9 @@ class MultiActionConsistency:
 
     def __init__(self, reference: ReferenceAgent, scale: float = 1.0, actions: float = 8) -> None:
         if scale <= 0 or actions < 1 or actions != int(actions):
-            raise InputError("reward multi_action_behr: scale must be positive and actions a whole number ≥ 1")
+            raise InputError(
+                "reward multi_action_behr: scale must be positive and actions a whole number ≥ 1"
+            )
         self.reference, self.scale, self.actions = reference, scale, int(actions)
 
     def __call__(

@@ -85,9 +85,7 @@ class ReferenceAgent:
                 self._fill(results, places, score)
         return [[score for score in group if score is not None] for group in results]
 
-    def act(
-        self, items: Sequence[RewardInput], states: Sequence[Sequence[str]]
-    ) -> list[list[str | None]]:
+    def act(self, items: Sequence[RewardInput], states: Sequence[Sequence[str]]) -> list[list[str | None]]:
         """Greedy actions after each state, in the shape of ``states``; None where the context is too long.
 
         The prompt is that of scoring, cut where the action begins; equal states are decoded once a transition.

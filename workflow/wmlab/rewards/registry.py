@@ -13,7 +13,7 @@ from wmlab.rewards.reference import ReferenceAgent
 from wmlab.rewards.surface import SURFACE, SurfaceReward
 
 NAMES = (*SHAPES, *SURFACE, *actions.NAMES)
-_PARAMETERS = {**dict.fromkeys(SHAPES, {"scale"}), "multi_action_behr": {"scale", "actions"}}
+_PARAMETERS = {**{name: {"scale"} for name in SHAPES}, "multi_action_behr": {"scale", "actions"}}
 
 
 def needs_reference(name: str) -> bool:

@@ -1,7 +1,7 @@
 """Audits of the SSF extractors: identity, coverage, swaps, field weights, transfer (memwm.txt Tables 6 to 8).
 
 Identity consistency: two writings of one observation that differ in layout alone must give the same facts
-and score 1. Perturbed: with every name of an observation swapped it must score close to 0. Field weights:
+and score 1. Perturbed: with every name of an observation swapped and every number changed it must score close to 0. Field weights:
 does the order of models on WebShop depend on the weights? Transfer: the stress test on CookingWorld.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from wmlab.errors import InputError
 from wmlab.metrics.perturb.names import Naming, pool_of, swap
-from wmlab.metrics.perturb.stress import golds_of, stress, summarise
+from wmlab.metrics.perturb.stress import golds_of, numbers_changed, status_changed, stress, summarise
 from wmlab.metrics.ssf import PARSERS, facts, ssf
 from wmlab.metrics.text import exact_match, token_f1
 
@@ -33,7 +33,7 @@ def identity(transitions: Sequence[Mapping[str, Any]], domain: str, n: int, seed
 
     ``identity``: share of observations whose facts are the same after a change of layout; ``score``: mean,
     min and max of SSF between both writings; ``coverage``: share with a fact that is no MESSAGE;
-    ``perturbed``: SSF after every name was swapped, over the observations that name anything.
+    ``perturbed``: SSF with every name swapped and number changed, over the observations that have any.
     """
     golds = golds_of(transitions, domain, seed)[:n]
     if not golds:
@@ -59,6 +59,8 @@ def _perturbed(domain: str, texts: Sequence[str], seed: int) -> dict[str, Any] |
     for text in texts:
         naming = Naming.of(domain, text)
         changed = swap(naming, naming.of_roles(set(naming.by_role)), pool, rng)
+        numbers = status_changed if domain == "textworld" else numbers_changed
+        changed = numbers(changed or text, rng) or changed
         if changed is not None:
             scores.append(ssf(domain, changed, text))
             overlaps.append(token_f1(changed, text))
@@ -94,7 +96,9 @@ def weights(
     from wmlab.metrics.ssf.webshop_page import read_page
 
     golds = {row["transition_id"]: row["observation"] for row in transitions if row["domain"] == "webshop"}
-    by_model = {m: {row["transition_id"]: row["prediction"] for row in rows} for m, rows in predictions.items()}
+    by_model = {
+        m: {row["transition_id"]: row["prediction"] for row in rows} for m, rows in predictions.items()
+    }
     shared = sorted(set(golds).intersection(*by_model.values())) if by_model else []
     if not shared:
         raise InputError("audit: no WebShop transition was predicted by every model; give their predictions")

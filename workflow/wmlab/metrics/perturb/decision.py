@@ -47,7 +47,27 @@ PERTURBATIONS = (
 
 _SHOP_ACTION = re.compile(r"\w+\[(?P<words>[^\[\]]*)\]?")
 _WORD = re.compile(r"[^\s,.;:!?()\[\]]+")
-_CONNECTIVES = frozenset("a an the to from in on into onto with using of at and for door in/on".split())
+_CONNECTIVES = frozenset(
+    {
+        "a",
+        "an",
+        "the",
+        "to",
+        "from",
+        "in",
+        "on",
+        "into",
+        "onto",
+        "with",
+        "using",
+        "of",
+        "at",
+        "and",
+        "for",
+        "door",
+        "in/on",
+    }
+)
 _ARTICLE = r"(?:(?<!\w)(?:an?|the|some)\s+)?"
 _AFTER = r"(?:,\s+(?:and\s+)?| )?"
 

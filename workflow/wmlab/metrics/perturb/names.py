@@ -40,7 +40,9 @@ _ROLES = {
     ),
 }
 ROLES: dict[str, dict[str, tuple[str, ...]]] = {
-    domain: {name: tuple(roles.split(",")) for name, _, roles in (part.partition(":") for part in table.split())}
+    domain: {
+        name: tuple(roles.split(",")) for name, _, roles in (part.partition(":") for part in table.split())
+    }
     for domain, table in _ROLES.items()
 }
 _HOLDS = frozenset({"open", "closed"})
@@ -115,7 +117,9 @@ class Naming:
         return sorted((role, name) for name, role in pairs.items())
 
 
-def swap(naming: Naming, chosen: Sequence[tuple[str, str]], pool: Pool, rng: np.random.Generator) -> str | None:
+def swap(
+    naming: Naming, chosen: Sequence[tuple[str, str]], pool: Pool, rng: np.random.Generator
+) -> str | None:
     """The text with each chosen (role, name) replaced by another name of its role that the text lacks.
 
     Different names get different replacements. None when nothing was chosen or a role runs out of names.

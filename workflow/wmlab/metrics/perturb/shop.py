@@ -66,14 +66,16 @@ def product_swap(text: str, pages: Sequence[Page], rng: np.random.Generator) -> 
         for index in order:
             title = pages[index].title
             if title and title != page.title:
-                return SEPARATOR.join([*parts[:goal], *(title if p == page.title else p for p in parts[goal:])])
+                return SEPARATOR.join(
+                    [*parts[:goal], *(title if p == page.title else p for p in parts[goal:])]
+                )
     if page.kind == "search" and page.products:
         shown = {product.id for product in page.products}
         others: list[Product] = []
         for index in order:
             others += [p for p in pages[index].products if p.id not in shown and p.id not in text]
             if len(others) >= len(page.products):
-                table = {}
+                table: dict[str, str] = {}
                 for old, new in zip(page.products, others, strict=False):
                     table |= {old.id: new.id, old.title: new.title}
                 return SEPARATOR.join([*parts[:goal], *(table.get(part, part) for part in parts[goal:])])
@@ -119,6 +121,8 @@ def flip(text: str, rng: np.random.Generator) -> str | None:
     head, body = parts[:goal], parts[goal:]
     if page.kind == "search":
         turned = {"Next >": "< Prev", "< Prev": "Next >"}
+        if set(turned) <= set(body):  # in the middle: made the last page
+            return SEPARATOR.join([*head, *(part for part in body if part != "Next >")])
         changed = [turned.get(part, part) for part in body]
         return SEPARATOR.join([*head, *changed]) if changed != body else None
     if page.kind == "product":

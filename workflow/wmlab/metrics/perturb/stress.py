@@ -74,7 +74,9 @@ def golds_of(transitions: Sequence[Mapping[str, Any]], domain: str, seed: int) -
     for row in transitions:
         if row["domain"] == domain and row["observation"].strip():
             text = row["observation"]
-            distinct.setdefault(split_page_actions(text)[0] if domain == "webshop" else text, row["transition_id"])
+            distinct.setdefault(
+                split_page_actions(text)[0] if domain == "webshop" else text, row["transition_id"]
+            )
     texts = list(distinct)
     order = np.random.default_rng(seed).permutation(len(texts))[:GOLDS].tolist()
     return [Gold(distinct[texts[i]], texts[i]) for i in order]
@@ -87,7 +89,8 @@ def numbers_changed(text: str, rng: Rng) -> str | None:
     return changed if changed != text else None
 
 
-def _status_changed(text: str, rng: Rng) -> str | None:
+def status_changed(text: str, rng: Rng) -> str | None:
+    """Score and turn of TextWorld's status line raised by one amount; None without the line."""
     shift = int(rng.integers(1, 10))
     changed = _STATUS.sub(lambda m: f"{m[1]}{int(m[2]) + shift}/{int(m[3]) + shift}", text)
     return changed if changed != text else None
@@ -177,7 +180,7 @@ def kinds_of(domain: str, golds: Sequence[Gold]) -> list[Kind]:
         "textworld": [
             ("entity", "object_swap", games.object_swap),
             ("entity", "location_swap", games.places_swap),
-            ("value", "number_change", _status_changed),
+            ("value", "number_change", status_changed),
         ],
     }
     return [

@@ -21,7 +21,7 @@ from wmlab.metrics.perturb.decision import PERTURBATIONS, Decision, find_target,
 from wmlab.metrics.ssf import PARSERS, ssf
 from wmlab.metrics.text import exact_match, rouge_l, token_f1
 from wmlab.rewards.actions import ActionConsistency, MultiActionConsistency
-from wmlab.rewards.base import RewardInput
+from wmlab.rewards.base import Reward, RewardInput
 from wmlab.rewards.behr import BehaviourConsistency
 from wmlab.rewards.reference import ReferenceAgent
 from wmlab.stats.arrays import percentile_interval
@@ -99,7 +99,7 @@ def draw_samples(
 
 def score_samples(samples: Sequence[Sample], reference: ReferenceAgent) -> list[dict[str, Any]]:
     """Rows of contract ``perturbations``: a sample and perturbation each, in order."""
-    rewards = {
+    rewards: dict[str, Reward] = {
         "behr": BehaviourConsistency(reference),
         "multi_action_behr": MultiActionConsistency(reference),
         "acs": ActionConsistency(reference),
