@@ -33,7 +33,8 @@ def identity(transitions: Sequence[Mapping[str, Any]], domain: str, n: int, seed
 
     ``identity``: share of observations whose facts are the same after a change of layout; ``score``: mean,
     min and max of SSF between both writings; ``coverage``: share with a fact that is no MESSAGE;
-    ``perturbed``: SSF with every name swapped and number changed, over the observations that have any.
+    ``perturbed``: SSF with every name swapped and number changed, over the observations that have any (and whose names
+    are all words of their own: others are left out).
     """
     golds = golds_of(transitions, domain, seed)[:n]
     if not golds:
@@ -60,7 +61,9 @@ def _perturbed(domain: str, texts: Sequence[str], seed: int) -> dict[str, Any] |
         naming = Naming.of(domain, text)
         changed = swap(naming, naming.of_roles(set(naming.by_role)), pool, rng)
         numbers = status_changed if domain == "textworld" else numbers_changed
-        changed = numbers(changed or text, rng) or changed
+        # Names that could not be swapped would stay: such an observation is left out.
+        if changed is not None or not naming.by_role:
+            changed = numbers(changed or text, rng) or changed
         if changed is not None:
             scores.append(ssf(domain, changed, text))
             overlaps.append(token_f1(changed, text))
