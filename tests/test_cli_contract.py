@@ -18,7 +18,7 @@ CONTRACT = {
     "predict": ("states", "copy"),
     "score": ("states", "rewards", "predictions"),
     "rollout": ("real", "wm", "replay"),
-    "eval": ("consistency", "cells"),
+    "eval": ("consistency", "cells", "perturb", "stress", "audit", "sheet"),
     "stats": ("cells", "mcnemar"),
     "report": ("tables", "figures", "site"),
     "study": ("show", "headline"),

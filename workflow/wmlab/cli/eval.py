@@ -1,4 +1,4 @@
-"""``wmlab eval``: task-level consistency of a world model, and the table that gathers its cells."""
+"""``wmlab eval``: task-level consistency of a world model, its cells, and studies of the metrics themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(help="Consistency of Real, WM and W2R episodes over a frozen panel.", no_args_is_help=True)
+app = typer.Typer(
+    help="Consistency with Real over a frozen panel; perturbation studies and audits of the metrics.",
+    no_args_is_help=True,
+)
 
 
 @app.command()
@@ -175,3 +178,172 @@ def cells(
     known = [row["CR_pw"] for row in rows if row["CR_pw"] is not None]
     mean = f"mean CR_pw {sum(known) / len(known):.3f}" if known else "CR_pw null everywhere"
     print(f"{out}: {len(rows)} cells, {mean}, {len(rows) - len(known)} without CR_pw")
+
+
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every draw.")]
+TransitionFiles = Annotated[
+    list[Path], typer.Option("--transitions", help="transitions.parquet; repeat it for more domains.")
+]
+Predictions = Annotated[
+    list[Path] | None,
+    typer.Option("--predictions", help="predictions.parquet of a model; repeat it for more models."),
+]
+
+
+@app.command()
+def perturb(
+    transitions: Annotated[Path, typer.Option("--transitions", help="transitions.parquet to draw from.")],
+    reference: Annotated[Path, typer.Option("--reference", help="Reference agent's model folder.")],
+    out: Annotated[Path, typer.Option("--out", help="perturbations.parquet to write, a row a text.")],
+    summary: Annotated[Path, typer.Option("--summary", help="summary.json to write.")],
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Shared samples.")] = 100,
+    seed: Seed = 0,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="CPU threads.")] = 1,
+) -> None:
+    """Score seven decision-critical perturbations of real observations with every metric.
+
+    Example: wmlab eval perturb --transitions test.parquet --reference agent --out p.parquet --summary p.json
+    """
+    import torch
+
+    from wmlab.io.atomic import write_json
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_table, write_table
+    from wmlab.lm.hf import HFModel
+    from wmlab.metrics.perturb import study
+    from wmlab.rewards.reference import ReferenceAgent
+
+    started = time.time()
+    torch.set_num_threads(threads)
+    drawn, skipped = study.draw_samples(read_table(transitions, "transitions"), samples, seed)
+    agent = ReferenceAgent(HFModel.load(reference))
+    rows = study.score_samples(drawn, agent)
+    found = study.summarise(rows, seed)
+    result = {**found, "n_asked": samples, "skipped": skipped, "reference": agent.lm.model_id, "seed": seed}
+    write_table(out, "perturbations", rows)
+    write_json(summary, result)
+    for path in (out, summary):
+        write_meta(
+            path,
+            config={"reference": agent.lm.model_id, "samples": samples},
+            seed=seed,
+            inputs=[transitions, reference / "model.safetensors"],
+            started=started,
+            extra={"reference_calls": agent.calls, "prefill_tokens": agent.prefill_tokens},
+        )
+    if len(drawn) < samples:
+        print(f"warning: {len(drawn)} samples instead of {samples} ({skipped})", file=sys.stderr)
+    shown = found["contrast"].get("behr")
+    line = f"BehR DI {shown['drop_irrelevant']:.3f}, DT {shown['drop_target']:.3f}" if shown else "no BehR"
+    print(f"{summary}: {line}, n {result['n']}, failed {result['n_failed']}")
+
+
+@app.command()
+def stress(
+    transitions: TransitionFiles,
+    out: Annotated[Path, typer.Option("--out", help="stress.parquet to write, a row an example.")],
+    summary: Annotated[Path, typer.Option("--summary", help="summary.json to write.")],
+    per_class: Annotated[int, typer.Option("--per-class", min=1, help="Examples a class and domain.")] = 50,
+    seed: Seed = 0,
+) -> None:
+    """Score synthetic predictions of known meaning: EM, word F1 and SSF by class of change and domain.
+
+    Example: wmlab eval stress --transitions alfworld.parquet --transitions webshop.parquet --out s.parquet
+    --summary s.json
+    """
+    from wmlab.io.atomic import write_json
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_table, write_table
+    from wmlab.metrics.perturb import stress as test
+
+    started = time.time()
+    given = [row for path in transitions for row in read_table(path, "transitions")]
+    rows = test.stress(given, per_class=per_class, seed=seed)
+    result = {**test.summarise(rows), "per_class": per_class, "seed": seed}
+    write_table(out, "stress", rows)
+    write_json(summary, result)
+    for path in (out, summary):
+        write_meta(path, config={"per_class": per_class}, seed=seed, inputs=transitions, started=started)
+    means = ", ".join(f"{name} {found['ssf']:.3f}" for name, found in result["classes"].items())
+    print(f"{summary}: {len(rows)} examples, mean SSF {means}")
+
+
+@app.command()
+def audit(
+    transitions: TransitionFiles,
+    out: Annotated[Path, typer.Option("--out", help="audit.json to write.")],
+    predictions: Predictions = None,
+    sheet: Annotated[Path | None, typer.Option(help="Judged annotation sheet (CSV), with --key.")] = None,
+    key: Annotated[Path | None, typer.Option(help="The sheet's key (CSV).")] = None,
+    observations: Annotated[
+        int, typer.Option("--observations", min=1, help="At most so many a domain.")
+    ] = 1000,
+    per_class: Annotated[int, typer.Option("--per-class", min=1, help="Examples a class (transfer).")] = 50,
+    seed: Seed = 0,
+) -> None:
+    """Audit the SSF extractors: identity, field weights, transfer, agreement with annotators.
+
+    The order of models on WebShop is checked for --predictions, the last one against the others; agreement
+    needs a sheet that `wmlab eval sheet` made and somebody judged.
+
+    Example: wmlab eval audit --transitions webshop.parquet --predictions sft.parquet --predictions behr.parquet
+    --out audit.json
+    """
+    from wmlab.errors import InputError
+    from wmlab.io.atomic import write_json
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_table
+    from wmlab.metrics.perturb import audit as metric
+    from wmlab.metrics.perturb.agreement import agreement
+
+    started = time.time()
+    if (sheet is None) != (key is None):
+        raise InputError("--sheet and --key: one is missing; give both, as `wmlab eval sheet` made them")
+    given = [row for path in transitions for row in read_table(path, "transitions")]
+    models: dict[str, list[dict[str, Any]]] = {}
+    for path in predictions or []:
+        rows = read_table(path, "predictions")
+        name = rows[0]["model_id"] if rows else str(path)
+        if name in models:
+            raise InputError.at(path, f"the model {name} was given before", "give each model once")
+        models[name] = rows
+    result = metric.audit(given, models, n=observations, per_class=per_class, seed=seed)
+    if sheet is not None and key is not None:
+        result["agreement"] = agreement(sheet, key, seed=seed)
+    write_json(out, result)
+    inputs = [*transitions, *(predictions or []), *(path for path in (sheet, key) if path is not None)]
+    config = {"observations": observations, "per_class": per_class}
+    write_meta(out, config=config, seed=seed, inputs=inputs, started=started)
+    shown = ", ".join(f"{name} {found['identity']:.3f}" for name, found in result["identity"].items())
+    print(f"{out}: identity {shown}")
+
+
+@app.command()
+def sheet(
+    transitions: TransitionFiles,
+    predictions: Annotated[
+        list[Path], typer.Option("--predictions", help="predictions.parquet; repeatable.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Sheet for the annotator (CSV).")],
+    key: Annotated[Path, typer.Option("--key", help="Key with models and scores (CSV); keep it back.")],
+    pairs: Annotated[int, typer.Option("--pairs", min=1, help="At most so many pairs a domain.")] = 100,
+    seed: Seed = 0,
+) -> None:
+    """Make a blinded annotation sheet, stratified by SSF, and its key.
+
+    Example: wmlab eval sheet --transitions test.parquet --predictions p.parquet --out sheet.csv --key key.csv
+    """
+    from wmlab.io.atomic import write_text
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_table
+    from wmlab.metrics.perturb.agreement import KEY, SHEET, csv_text, draw_sheet
+
+    started = time.time()
+    golds = [row for path in transitions for row in read_table(path, "transitions")]
+    predicted = [row for path in predictions for row in read_table(path, "predictions")]
+    shown, hidden = draw_sheet(golds, predicted, n=pairs, seed=seed)
+    write_text(out, csv_text(shown, SHEET))
+    write_text(key, csv_text(hidden, KEY))
+    # The sheet's record would name the predictions: it stands beside the key only.
+    write_meta(key, config={"pairs": pairs}, seed=seed, inputs=[*transitions, *predictions], started=started)
+    print(f"{out}: {len(shown)} pairs to judge, key {key}")

@@ -22,7 +22,7 @@ GROUPS = {
     "predict": "Next states from a world model or by copying.",
     "score": "Metrics of predicted states, and rewards.",
     "rollout": "Episodes in Real, in a world model, and replays.",
-    "eval": "Consistency of world-model episodes with Real.",
+    "eval": "Consistency with Real; perturbation studies and audits of the metrics.",
     "stats": "Tests over the cells of a study.",
     "report": "Tables, figures, the report page.",
     "study": "What a study amounts to, and its headline.",

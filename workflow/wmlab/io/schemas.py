@@ -88,6 +88,40 @@ SCORES = pa.schema(
     ]
 )
 
+PERTURBATIONS = pa.schema(
+    [
+        ("transition_id", pa.string()),
+        ("domain", pa.string()),
+        ("perturbation", pa.string()),
+        ("action", pa.string()),  # the logged next action
+        ("target", pa.string()),  # what of it the observation names
+        ("text", pa.string()),
+        ("behr", pa.float64()),  # null when failed, like the two below
+        ("multi_action_behr", pa.float64()),
+        ("acs", pa.float64()),
+        ("f1", pa.float64()),
+        ("rouge_l", pa.float64()),
+        ("em", pa.float64()),
+        ("ssf", pa.float64()),  # null where the domain has no parser
+        ("behr_delta", pa.float64()),  # nats per action token
+        ("error", pa.string()),
+    ]
+)
+
+STRESS = pa.schema(
+    [
+        ("domain", pa.string()),
+        ("change", pa.string()),  # paraphrase | entity | value | state
+        ("kind", pa.string()),
+        ("source_id", pa.string()),  # transition the gold observation is from
+        ("gold", pa.string()),
+        ("prediction", pa.string()),
+        ("em", pa.float64()),
+        ("f1", pa.float64()),
+        ("ssf", pa.float64()),
+    ]
+)
+
 _RATES = (
     "SR_Real",
     "SR_WM",
@@ -129,4 +163,6 @@ BY_NAME = {
     "predictions": PREDICTIONS,
     "scores": SCORES,
     "cells": CELLS,
+    "perturbations": PERTURBATIONS,
+    "stress": STRESS,
 }

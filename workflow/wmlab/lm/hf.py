@@ -51,7 +51,10 @@ class HFModel:
 
     def generate(self, chats: Sequence[Chat], sampling: Sampling) -> list[list[Completion]]:
         """(chats,) → (chats, n) completions, in batches of similar length, without a lasting cache."""
-        prompts = [self.encode(chat) for chat in chats]
+        return self.generate_ids([self.encode(chat) for chat in chats], sampling)
+
+    def generate_ids(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[list[Completion]]:
+        """:meth:`generate` after prompts of token ids, which may end within the assistant's turn."""
         generator = torch.Generator().manual_seed(sampling.seed)
         results: list[list[Completion]] = [[] for _ in prompts]
         trees = [Tree(prompt, [], []) for prompt in prompts]

@@ -14,12 +14,14 @@ class RewardInput:
     """What a reward may look at. ``history`` is in world-model roles and ends with the action.
 
     ``action`` is the logged next action, which the reference agent is asked about; None at the end.
+    ``alternatives`` are actions admissible in the real state, where the environment lists them.
     """
 
     domain: str
     history: Chat
     gold: str
     action: str | None
+    alternatives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

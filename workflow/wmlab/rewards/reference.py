@@ -14,14 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wmlab.agents.react import ACTION_PREFIX, format_output
+from wmlab.agents.react import ACTION_PREFIX, format_output, parse_action
 from wmlab.agents.scripts import script_of
-from wmlab.lm.base import Chat
+from wmlab.lm.base import Chat, Sampling
 from wmlab.lm.hf import HFModel
 from wmlab.lm.tree import Tree
 from wmlab.rewards.base import RewardInput
 
 CACHE_SIZE = 200_000
+ACTION_TOKENS = 32
+"""A greedy action may be this long."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,31 @@ class ReferenceAgent:
                     self._remember(key, score)
                 self._fill(results, places, score)
         return [[score for score in group if score is not None] for group in results]
+
+    def act(self, items: Sequence[RewardInput], states: Sequence[Sequence[str]]) -> list[list[str | None]]:
+        """Greedy actions after each state, in the shape of ``states``; None where the context is too long.
+
+        The prompt is that of scoring, cut where the action begins; equal states are decoded once a transition.
+        """
+        lead = self.lm.tokenizer.encode(ACTION_PREFIX, add_special_tokens=False)
+        prompts: list[list[int]] = []
+        places: list[dict[str, int]] = []
+        for item, group in zip(items, states, strict=True):
+            places.append({})
+            for state in dict.fromkeys(group):
+                chat = [*self._chat(item), {"role": "user", "content": state}]
+                prompt = [*self._encode(chat, generation_prompt=True), *lead]
+                if len(prompt) + ACTION_TOKENS <= self.max_context:
+                    places[-1][state] = len(prompts)
+                    prompts.append(prompt)
+        self.calls += len(prompts)
+        self.prefill_tokens += sum(map(len, prompts))
+        said = self.lm.generate_ids(prompts, Sampling(0.0, 1, ACTION_TOKENS)) if prompts else []
+        actions = [parse_action(ACTION_PREFIX + answer[0].text) for answer in said]
+        return [
+            [actions[place[state]] if state in place else None for state in group]
+            for place, group in zip(places, states, strict=True)
+        ]
 
     def state(self) -> dict[str, Any]:
         """Scores and counts so far, for a checkpoint: a resumed run then asks the same questions."""

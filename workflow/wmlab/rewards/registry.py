@@ -6,17 +6,19 @@ import difflib
 from collections.abc import Callable
 
 from wmlab.errors import InputError
+from wmlab.rewards import actions
 from wmlab.rewards.base import Reward
 from wmlab.rewards.behr import SHAPES, BehaviourConsistency
 from wmlab.rewards.reference import ReferenceAgent
 from wmlab.rewards.surface import SURFACE, SurfaceReward
 
-NAMES = (*SHAPES, *SURFACE)
+NAMES = (*SHAPES, *SURFACE, *actions.NAMES)
+_PARAMETERS = {**{name: {"scale"} for name in SHAPES}, "multi_action_behr": {"scale", "actions"}}
 
 
 def needs_reference(name: str) -> bool:
     """Whether a reward asks the reference agent."""
-    return check_reward(name) in SHAPES
+    return check_reward(name) not in SURFACE
 
 
 def check_reward(name: str) -> str:
@@ -36,7 +38,7 @@ def make_reward(
     Raises InputError for an unknown name or parameter, or a missing reference agent.
     """
     check_reward(name)
-    allowed = {"scale"} if name in SHAPES else set()
+    allowed = _PARAMETERS.get(name, set())
     unknown = sorted(set(parameters) - allowed)
     if unknown:
         raise InputError(f"reward {name}: unknown parameters {unknown}; it takes {sorted(allowed) or 'none'}")
@@ -44,4 +46,8 @@ def make_reward(
         return SurfaceReward(name)
     if reference is None:
         raise InputError(f"reward {name}: needs a reference agent; give --reference MODEL")
+    if name == "acs":
+        return actions.ActionConsistency(reference())
+    if name == "multi_action_behr":
+        return actions.MultiActionConsistency(reference(), **parameters)
     return BehaviourConsistency(reference(), name, **parameters)
