@@ -24,8 +24,21 @@ from wmlab.memory.build import Build
 from wmlab.memory.keys import chain, fields_of
 from wmlab.memory.retrieve import Retriever
 
-THINGS = "apple mug plate knife book pen cloth bowl egg potato tomato pan".split()
-PLACES = "fridge cabinet drawer shelf countertop microwave sinkbasin desk bed sofa toilet garbagecan".split()
+THINGS = ["apple", "mug", "plate", "knife", "book", "pen", "cloth", "bowl", "egg", "potato", "tomato", "pan"]
+PLACES = [
+    "fridge",
+    "cabinet",
+    "drawer",
+    "shelf",
+    "countertop",
+    "microwave",
+    "sinkbasin",
+    "desk",
+    "bed",
+    "sofa",
+    "toilet",
+    "garbagecan",
+]
 
 
 def history(rng: random.Random, steps: int) -> list[dict[str, str]]:
