@@ -4,17 +4,6 @@
 PARSED = [f"wmlab.metrics.ssf.{domain}" for domain in PLAN.study.domains]
 
 
-def shop_predictions():
-    """Predictions of the first backbone's models on WebShop, the target method's last."""
-    found = [
-        m
-        for m in PLAN.predictors()
-        if m.domain == "webshop" and m.backbone == PLAN.study.backbones[0]
-    ]
-    found.sort(key=lambda m: m.method == PLAN.config.stats.target)
-    return [f"{PLAN.root}/predict/{m.place}/predictions.parquet" for m in found]
-
-
 localrules:
     perturb,
     ssf,
@@ -22,9 +11,7 @@ localrules:
 
 rule perturb:
     input:
-        expand(
-            "<results>/perturb/{domain}/summary.json", domain=PLAN.study.domains
-        ),
+        expand("<results>/perturb/{domain}/summary.json", domain=PLAN.study.domains),
 
 
 rule ssf:
@@ -97,7 +84,7 @@ rule ssf_audit:
             "<results>/decompose/{domain}/test/transitions.parquet",
             domain=PLAN.study.domains,
         ),
-        predictions=shop_predictions(),
+        predictions=PLAN.predictions("webshop"),
     output:
         audit="<results>/ssf/audit.json",
     log:

@@ -121,6 +121,12 @@ class Plan:
             for model in self.models(method)
         ]
 
+    def predictions(self, domain: str) -> list[str]:
+        """Predictions of the first backbone's models in ``domain``, the target method's last."""
+        found = [m for m in self.predictors() if (m.domain, m.backbone) == (domain, self.study.backbones[0])]
+        found.sort(key=lambda m: m.method == self.config.stats.target)
+        return [f"{self.root}/predict/{m.place}/predictions.parquet" for m in found]
+
     def transitions(self) -> list[str]:
         """Decomposed transitions of every split."""
         return [
