@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from acting import scripted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wmlab.agents.base import Turn
-from wmlab.agents.scripted import ScriptedAgent
 from wmlab.data.decompose import admissible_actions, compose_system, split_system
 from wmlab.domains.alfworld.domain import AlfworldDomain
 from wmlab.domains.alfworld.environment import ADMISSIBLE_PREFIX, AlfworldEnvironment
@@ -25,7 +24,7 @@ from wmlab.domains.alfworld.planner import Planner
 from wmlab.domains.alfworld.reading import Errand, Memory, read_task
 from wmlab.domains.alfworld.script import candidates
 from wmlab.domains.alfworld.world import NOTHING, World, read_game
-from wmlab.domains.base import SUCCESS_MARKER, Step, Task
+from wmlab.domains.base import SUCCESS_MARKER, Task
 from wmlab.domains.panels import build_panel
 from wmlab.domains.play import check_backend, play_task
 from wmlab.domains.registry import make_domain
@@ -38,8 +37,6 @@ ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / "results" / "cache"
 DATA = ROOT / "tests" / "data" / "alfworld"
 SHARED = ROOT.parent / "shared"
-if not SHARED.exists():
-    SHARED = Path("/work/shared")
 OFFICIAL = SHARED / "data" / "alfworld_official_eval_games.jsonl.gz"
 SAMPLES = SHARED / "samples" / "alfworld.jsonl"
 GENERATED: dict[str, dict[str, Any]] = json.loads((DATA / "generated.json").read_text(encoding="utf-8"))
@@ -499,36 +496,18 @@ def test_both_dialects_are_read_alike() -> None:
         memory.read("Anything else a model may say \x00 about the drawer 3.")
 
 
-def _scripted(
-    domain: AlfworldDomain, task_id: str, epsilon: float = 0.0, harmless: bool = False
-) -> list[Step]:
-    environment = domain.open()
-    first = environment.reset(environment.load(task_id))
-    agent = ScriptedAgent("alfworld", epsilon=epsilon, harmless=harmless)
-    messages = [{"role": "system", "content": ""}, {"role": "user", "content": first.text}]
-    steps: list[Step] = []
-    while len(steps) < 50 and not (steps and steps[-1].done):
-        decision = agent.act([Turn("t", messages)])[0]
-        steps.append(environment.step(decision.action))
-        messages += [
-            {"role": "assistant", "content": decision.output},
-            {"role": "user", "content": steps[-1].observation},
-        ]
-    return steps
-
-
 def test_the_script_wins_from_text_alone() -> None:
     for task_id in GENERATED:
-        assert _scripted(_domain(), task_id)[-1].success, task_id
-        assert _scripted(_domain(dialect="put"), task_id, 0.2, harmless=True)[-1].success, task_id
-    noisy = [[step.observation for step in _scripted(_domain(), "alfworld_5", 0.4)] for _ in range(2)]
+        assert scripted(_domain(), task_id)[-1].success, task_id
+        assert scripted(_domain(dialect="put"), task_id, 0.2, harmless=True)[-1].success, task_id
+    noisy = [[step.observation for step in scripted(_domain(), "alfworld_5", 0.4)] for _ in range(2)]
     assert noisy[0] == noisy[1]
 
 
 @pytest.mark.slow
 def test_the_script_wins_official_games() -> None:
     domain = _official()
-    won = [_scripted(domain, task_id)[-1].success for task_id in domain.task_ids("test", 1, 200)]
+    won = [scripted(domain, task_id)[-1].success for task_id in domain.task_ids("test", 1, 200)]
     assert sum(won) >= 195
 
 

@@ -148,6 +148,20 @@ def test_recipes(run: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "m").exists()
 
 
+GRPO = (
+    "train",
+    "grpo",
+    "--model",
+    "wm",
+    "--transitions",
+    "x.parquet",
+    "--validation",
+    "x.parquet",
+    "--out",
+    "g",
+)
+
+
 def test_models(run: Any, tmp_path: Path) -> None:
     trajectories(tmp_path / "t.parquet")
     assert run("data", "decompose", "--trajectories", "t.parquet", "--out", "x.parquet")[0] == 0
@@ -158,19 +172,7 @@ def test_models(run: Any, tmp_path: Path) -> None:
     weights = tmp_path / "wm" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
     refused(run(*states, "wm"), "wm", "cannot be loaded", code=3)
-    grpo = (
-        "train",
-        "grpo",
-        "--model",
-        "wm",
-        "--transitions",
-        "x.parquet",
-        "--validation",
-        "x.parquet",
-        "--out",
-        "g",
-    )
-    refused(run(*grpo, "--recipe", "{}", "--reward", "bher"), "bher", "behr")
+    refused(run(*GRPO, "--recipe", "{}", "--reward", "bher"), "bher", "behr")
 
 
 def test_jsonl_rows(run: Any, tmp_path: Path) -> None:
@@ -268,23 +270,11 @@ def test_grpo_without_a_history_short_enough(run: Any, tmp_path: Path) -> None:
     assert run("data", "decompose", "--trajectories", "t.parquet", "--out", "x.parquet")[0] == 0
     lm = tiny.tiny_lm()
     save_model(tmp_path / "wm", lm.model, lm.tokenizer)
-    grpo = (
-        "train",
-        "grpo",
-        "--model",
-        "wm",
-        "--transitions",
-        "x.parquet",
-        "--validation",
-        "x.parquet",
-        "--out",
-        "g",
-    )
     refused(
-        run(*grpo, "--recipe", '{"max_prompt_tokens": 1}', "--reward", "f1"), "x.parquet", "max_prompt_tokens"
+        run(*GRPO, "--recipe", '{"max_prompt_tokens": 1}', "--reward", "f1"), "x.parquet", "max_prompt_tokens"
     )
     recipe = {"steps": 1, "prompts_per_step": 2, "group": 2, "max_new_tokens": 4}
     recipe["max_prompt_tokens"] = len(lm.encode(tiny.history(0)))
-    assert run(*grpo, "--recipe", json.dumps(recipe), "--reward", "f1")[0] == 0
+    assert run(*GRPO, "--recipe", json.dumps(recipe), "--reward", "f1")[0] == 0
     result = json.loads((tmp_path / "g" / "heldout.json").read_text())
     assert (result["n_train"], result["n_train_too_long"]) == (3, 6)

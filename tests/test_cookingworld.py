@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from acting import check_script_survives, scripted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wmlab.agents.base import Turn
-from wmlab.agents.scripted import ScriptedAgent
 from wmlab.agents.scripts import script_of
 from wmlab.domains.base import SUCCESS_MARKER, RealEnvironment, Step, Task
 from wmlab.domains.cookingworld.environment import CookingWorldEnvironment, seed_of
@@ -171,16 +170,7 @@ def test_hostile_actions_get_an_answer(environment: RealEnvironment) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(max_size=60), max_size=6), st.text(max_size=200))
 def test_the_script_survives_any_text(answers: list[str], first: str) -> None:
-    module = script_of("cookingworld")
-    script = module.Script(first)
-    rng = np.random.default_rng(0)
-    for answer in answers:
-        planned = script.next()
-        assert planned is None or planned[1]
-        script.read(answer)
-        script.skip()
-        assert script.wander(rng, False)
-    assert len(set(module.candidates([first, *answers]))) == len(module.candidates([first, *answers]))
+    check_script_survives("cookingworld", first, answers)
 
 
 def test_text_is_read_as_commands_need_it() -> None:
@@ -202,30 +192,13 @@ def test_text_is_read_as_commands_need_it() -> None:
     assert kitchen.room.exits == {"north": None, "west": "pantry"} and kitchen.room.shut == {"north"}
 
 
-def scripted(domain: Any, task_id: str, epsilon: float, cap: int = 50) -> list[Step]:
-    environment = domain.open()
-    agent = ScriptedAgent(domain.name, epsilon=epsilon)
-    first = environment.reset(environment.load(task_id))
-    messages = [{"role": "system", "content": agent.system_prompt}, {"role": "user", "content": first.text}]
-    steps: list[Step] = []
-    while len(steps) < cap and not (steps and steps[-1].done):
-        decision = agent.act([Turn("t", messages)])[0]
-        steps.append(environment.step(decision.action))
-        messages += [
-            {"role": "assistant", "content": decision.output},
-            {"role": "user", "content": steps[-1].observation},
-        ]
-    environment.close()
-    return steps
-
-
 def test_scripted_agent_cooks_from_text_alone() -> None:
     for task_id in DOMAIN.task_ids("test", 1, 12):
-        assert scripted(DOMAIN, task_id, 0.0)[-1].success
+        assert scripted(DOMAIN, task_id)[-1].success
     noisy = [[s.observation for s in scripted(DOMAIN, "cookingworld_20003", 0.4)] for _ in range(2)]
     assert noisy[0] == noisy[1]
     big = make_domain("cookingworld", CACHE, {"locations": 11, "ingredients": 5, "distractors": 10})
-    assert scripted(big, "cookingworld_20001", 0.0, 120)[-1].success
+    assert scripted(big, "cookingworld_20001", cap=120)[-1].success
 
 
 def test_candidates_hold_what_the_script_does() -> None:

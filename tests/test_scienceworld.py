@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from acting import check_script_survives, scripted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wmlab.agents.base import Turn
-from wmlab.agents.scripted import ScriptedAgent
 from wmlab.agents.scripts import script_of
-from wmlab.domains.base import SUCCESS_MARKER, Step, Task
+from wmlab.domains.base import SUCCESS_MARKER, Task
 from wmlab.domains.panels import load_task
 from wmlab.domains.play import check_backend
 from wmlab.domains.registry import make_domain
@@ -437,21 +436,11 @@ def test_text_is_read(text: str, refused: bool, room: str | None) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(max_size=60), max_size=6), st.text(max_size=200))
 def test_reading_survives_any_text(answers: list[str], first: str) -> None:
-    module = script_of("scienceworld")
     for task in (
         "",
         "Your task is to find a(n) animal. First. Then, move it to the red box in the kitchen.\n",
     ):
-        script = module.Script(task + first)
-        rng = np.random.default_rng(0)
-        for answer in answers:
-            planned = script.next()
-            assert planned is None or planned[1]
-            script.read(answer)
-            script.skip()
-            assert script.wander(rng, False)
-        found = module.candidates([task + first, *answers])
-        assert len(set(found)) == len(found)
+        check_script_survives("scienceworld", task + first, answers)
     walk = Walk(Gold(("look around",), (), 100, 1), first)
     for answer in answers:
         walk.record(answer, first)
@@ -459,28 +448,15 @@ def test_reading_survives_any_text(answers: list[str], first: str) -> None:
 
 
 def test_scripted_agent_solves_the_short_tasks_from_text_alone() -> None:
-    environment = ScienceWorldEnvironment(CACHE)
     module = script_of("scienceworld")
+
+    def among_candidates(action: str, observations: list[str]) -> None:
+        known = module.candidates(observations)
+        assert action in known and len(known) < 120
+
     for task_id in DOMAIN.task_ids("test", 9, 8):
-        agent = ScriptedAgent("scienceworld")
-        first = environment.reset(environment.load(task_id))
-        messages = [{"role": "system", "content": ""}, {"role": "user", "content": first.text}]
-        observations = [first.text]
-        step: Step | None = None
-        for _ in range(50):
-            decision = agent.act([Turn("t", messages)])[0]
-            known = module.candidates(observations)
-            assert decision.action in known and len(known) < 120
-            step = environment.step(decision.action)
-            observations.append(step.observation)
-            messages += [
-                {"role": "assistant", "content": decision.output},
-                {"role": "user", "content": step.observation},
-            ]
-            if step.done:
-                break
-        assert step is not None and step.success, task_id
-    environment.close()
+        steps = scripted(DOMAIN, task_id, watch=among_candidates)
+        assert steps and steps[-1].success, task_id
 
 
 # Processes

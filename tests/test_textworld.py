@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wmlab.agents.base import Turn
-from wmlab.agents.scripted import ScriptedAgent
+from acting import scripted
 from wmlab.domains.actions import MAX_ACTION_CHARACTERS, normalise_action
 from wmlab.domains.base import SUCCESS_MARKER, Step, Task
 from wmlab.domains.panels import load_task, read_panel, write_panel
@@ -170,26 +169,9 @@ def test_real_samples_are_reproduced() -> None:
 
 def test_scripted_agent_reads_the_goal_and_wins_from_text_alone() -> None:
     for seed in (1, 2, 3, 4):
-        assert _scripted(f"textworld_{seed}", 0.0)[-1].success
-    noisy = [[s.observation for s in _scripted("textworld_3", 0.4)] for _ in range(2)]
+        assert scripted(DOMAIN, f"textworld_{seed}")[-1].success
+    noisy = [[s.observation for s in scripted(DOMAIN, "textworld_3", 0.4)] for _ in range(2)]
     assert noisy[0] == noisy[1]
-
-
-def _scripted(task_id: str, epsilon: float) -> list[Step]:
-    environment = TextWorldEnvironment(CACHE)
-    agent = ScriptedAgent(epsilon=epsilon)
-    first = environment.reset(environment.load(task_id))
-    messages = [{"role": "system", "content": ""}, {"role": "user", "content": first.text}]
-    steps: list[Step] = []
-    while len(steps) < 50 and not (steps and steps[-1].done):
-        decision = agent.act([Turn("t", messages)])[0]
-        steps.append(environment.step(decision.action))
-        messages += [
-            {"role": "assistant", "content": decision.output},
-            {"role": "user", "content": steps[-1].observation},
-        ]
-    environment.close()
-    return steps
 
 
 def test_goal_sentences_become_commands() -> None:

@@ -70,9 +70,8 @@ def test_ties_go_to_the_earlier_document(tmp_path: Path) -> None:
 
 
 def test_every_recorded_page_parses_and_renders_equal() -> None:
-    folders = [path / "samples" for path in (ROOT.parent / "shared", Path("/work/shared"))]
-    path = next((folder / "webshop.jsonl" for folder in folders if folder.exists()), None)
-    if path is None:
+    path = ROOT.parent / "shared" / "samples" / "webshop.jsonl"
+    if not path.exists():
         pytest.skip("the recorded samples are not beside the repository")
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     kinds: Counter[str] = Counter()

@@ -23,7 +23,7 @@ from wmlab.domains.webshop.script import instruction_of
 from wmlab.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARED = next((path for path in (ROOT.parent / "shared", Path("/work/shared")) if path.exists()), None)
+SHARED = ROOT.parent / "shared"
 PUBLISHED = json.loads((ROOT / "tests/data/webshop/published_tasks.json").read_text(encoding="utf-8"))[
     "tasks"
 ]
@@ -31,7 +31,7 @@ BUNDLED_SHA256 = "41aee50b2aa1bba3b22035fc1fb078f7340a7ff6540d5710007df09771efb0
 
 
 def shared(*parts: str) -> Path:
-    if SHARED is None or not SHARED.joinpath(*parts).exists():
+    if not SHARED.joinpath(*parts).exists():
         pytest.skip(f"{parts[-1]} is not beside the repository")
     return SHARED.joinpath(*parts)
 

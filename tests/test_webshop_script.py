@@ -7,8 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from wmlab.agents.base import Turn
-from wmlab.agents.scripted import ScriptedAgent
+from acting import scripted
 from wmlab.domains.base import Step
 from wmlab.domains.panels import load_task
 from wmlab.domains.registry import make_domain
@@ -20,29 +19,23 @@ ROOT = Path(__file__).resolve().parents[1]
 DOMAIN = make_domain("webshop", ROOT / "results" / "cache")
 
 
-def scripted(task_id: str, epsilon: float) -> list[Step]:
-    environment = DOMAIN.open()
-    agent = ScriptedAgent("webshop", epsilon=epsilon)
-    messages = [{"role": "system", "content": ""}]
-    messages.append({"role": "user", "content": environment.reset(environment.load(task_id)).text})
-    steps: list[Step] = []
-    while len(steps) < 50 and not (steps and steps[-1].done):
-        decision = agent.act([Turn("t", messages)])[0]
-        steps.append(environment.step(decision.action))
-        messages.append({"role": "assistant", "content": decision.output})
-        messages.append({"role": "user", "content": steps[-1].observation})
-        if epsilon == 0:
-            assert decision.action in candidates(
-                [m["content"] for m in messages[1:-2] if m["role"] == "user"]
-            )
-    return steps
+def among_candidates(action: str, observations: list[str]) -> None:
+    assert action in candidates(observations)
 
 
 def test_the_script_reads_the_instruction_and_mostly_succeeds() -> None:
     ids = DOMAIN.task_ids("test", 1, 40)
-    wins = {epsilon: sum(scripted(task_id, epsilon)[-1].success for task_id in ids) for epsilon in (0.0, 0.5)}
+    wins = {
+        epsilon: sum(
+            scripted(DOMAIN, task_id, epsilon, watch=None if epsilon else among_candidates)[-1].success
+            for task_id in ids
+        )
+        for epsilon in (0.0, 0.5)
+    }
     assert wins[0.0] >= 34 and wins[0.5] <= 26
-    assert [s.observation for s in scripted(ids[0], 0.4)] == [s.observation for s in scripted(ids[0], 0.4)]
+    assert [s.observation for s in scripted(DOMAIN, ids[0], 0.4)] == [
+        s.observation for s in scripted(DOMAIN, ids[0], 0.4)
+    ]
 
 
 def test_queries_come_from_the_instruction() -> None:
