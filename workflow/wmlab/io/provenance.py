@@ -8,7 +8,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,20 @@ PACKAGES = (
 def sha256_file(path: str | Path) -> str:
     """Hex digest of a file, or of a folder's files in sorted order (names and contents)."""
     target = Path(path)
-    digest = hashlib.sha256()
     if target.is_dir():
+        digest = hashlib.sha256()
         for child in sorted(p for p in target.rglob("*") if p.is_file()):
             digest.update(f"{child.relative_to(target)}\0{sha256_file(child)}\n".encode())
         return digest.hexdigest()
-    with target.open("rb") as handle:
+    status = target.stat()
+    return _sha256(target.resolve(), status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _sha256(path: Path, size: int, mtime_ns: int) -> str:
+    """Digest of a file as it is at this size and time: a run names its inputs several times, weights among them."""
+    digest = hashlib.sha256()
+    with path.open("rb") as handle:
         for block in iter(lambda: handle.read(1 << 20), b""):
             digest.update(block)
     return digest.hexdigest()
