@@ -37,11 +37,11 @@ def tokenizer(
     Example: wmlab train tokenizer --trajectories trajectories.parquet --out tokenizer
     """
     from wmlab.config.recipes import TokenizerRecipe, load_recipe
+    from wmlab.data.decompose import world_model_chat
     from wmlab.io.provenance import write_meta
     from wmlab.io.tables import read_table
     from wmlab.lm.build import save_folder
     from wmlab.lm.tokenizer import train_tokenizer
-    from wmlab.training.sequences import world_model_chat
 
     started = time.time()
     settings = load_recipe(TokenizerRecipe, recipe)

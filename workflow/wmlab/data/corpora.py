@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from wmlab.data.decompose import admissible_actions, compose_system, split_system
+from wmlab.data.decompose import admissible_actions, split_system, world_model_chat
 from wmlab.domains.base import SUCCESS_MARKER
 from wmlab.domains.conventions import UPSTREAM_NAMES, goal_of, known_domain, task_type_of
 from wmlab.errors import InputError
@@ -265,17 +265,13 @@ def import_corpus(
 
 
 def _element(trajectory: Mapping[str, Any], source: object, row: int) -> dict[str, Any]:
-    task_id, initial, steps = (trajectory[name] for name in ("task_id", "initial_observation", "steps"))
-    if task_id is None or initial is None or steps is None:
+    task_id = trajectory["task_id"]
+    if any(trajectory[name] is None for name in ("task_id", "initial_observation", "steps")):
         raise InputError.at(source, "a field is null", "drop or repair the trajectory", row)
     name, _, digits = task_id.rpartition("_")
     numbered = digits.isascii() and digits.isdigit() and str(int(digits)) == digits
     plain = numbered and name == UPSTREAM_NAMES.get(trajectory["domain"], trajectory["domain"])
-    messages = [{"role": "system", "content": compose_system(initial, trajectory["privileged"])}]
-    for step in steps:
-        messages.append({"role": "user", "content": step["action"]})
-        messages.append({"role": "assistant", "content": step["observation"]})
-    return {"id": int(digits) if plain else task_id, "messages": messages}
+    return {"id": int(digits) if plain else task_id, "messages": world_model_chat(trajectory)}
 
 
 def export_corpus(path: str | Path, trajectories: Iterable[Mapping[str, Any]], source: object) -> int:

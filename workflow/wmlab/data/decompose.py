@@ -52,6 +52,16 @@ def compose_system(initial_observation: str, privileged: str | None) -> str:
     return f"{PRIVILEGED_HEAD}{privileged}{PRIVILEGED_BREAK}{initial_observation}\n"
 
 
+def world_model_chat(trajectory: Mapping[str, Any]) -> list[dict[str, str]]:
+    """A trajectory in world-model roles: system = first observation, user = action, assistant = observation."""
+    head = compose_system(trajectory["initial_observation"], trajectory.get("privileged"))
+    chat = [{"role": "system", "content": head}]
+    for step in trajectory["steps"]:
+        chat.append({"role": "user", "content": step["action"]})
+        chat.append({"role": "assistant", "content": step["observation"]})
+    return chat
+
+
 def split_system(content: str) -> tuple[str, str | None]:
     """Inverse of :func:`compose_system`: (initial observation, privileged block or None)."""
     if content.startswith(PRIVILEGED_HEAD) and PRIVILEGED_BREAK in content and content.endswith("\n"):
@@ -146,11 +156,9 @@ def transitions(trajectories: Iterable[Mapping[str, Any]], source: object) -> It
                 source, f"trajectory_id {identity!r} is repeated", "give each its own id", row
             )
         seen.add(identity)
-        opening = compose_system(trajectory["initial_observation"], trajectory["privileged"])
-        messages = [{"role": "system", "content": opening}]
+        chat = world_model_chat(trajectory)
         before = admissible_actions(trajectory["initial_observation"])
         for k, step in enumerate(steps):
-            messages.append({"role": "user", "content": step["action"]})
             yield {
                 "transition_id": f"{identity}/step_{k:03d}",
                 "trajectory_id": identity,
@@ -158,7 +166,7 @@ def transitions(trajectories: Iterable[Mapping[str, Any]], source: object) -> It
                 "task_id": trajectory["task_id"],
                 "split": trajectory["split"],
                 "step": k,
-                "history": list(messages),
+                "history": chat[: 2 * k + 2],
                 "action": step["action"],
                 "action_type": action_type(trajectory["domain"], step["action"]),
                 "observation": step["observation"],
@@ -166,5 +174,4 @@ def transitions(trajectories: Iterable[Mapping[str, Any]], source: object) -> It
                 "is_terminal": bool(step["done"]),
                 "admissible": before,
             }
-            messages.append({"role": "assistant", "content": step["observation"]})
             before = step["admissible"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from wmlab.data.decompose import compose_system
+from wmlab.data.decompose import world_model_chat
 from wmlab.errors import InputError
 from wmlab.lm.tokenizer import encode_turns
 
@@ -21,16 +21,6 @@ class TrainingSequence:
     ids: list[int]
     taught: list[bool]
     turns: list[tuple[int, int]]
-
-
-def world_model_chat(trajectory: dict[str, Any]) -> list[dict[str, str]]:
-    """A trajectory in world-model roles: system = first observation, user = action, assistant = observation."""
-    head = compose_system(trajectory["initial_observation"], trajectory.get("privileged"))
-    chat = [{"role": "system", "content": head}]
-    for step in trajectory["steps"]:
-        chat.append({"role": "user", "content": step["action"]})
-        chat.append({"role": "assistant", "content": step["observation"]})
-    return chat
 
 
 def world_model_sequences(
