@@ -21,11 +21,7 @@ SCHEMA = 1
 
 def load_task(domain: Domain, task_id: str) -> Task:
     """Build one task from its environment (generates the game when it is not cached)."""
-    environment = domain.open()
-    try:
-        return _with_privileged(environment, task_id)
-    finally:
-        environment.close()
+    return _load_share(domain, [task_id])[0]
 
 
 def _with_privileged(environment: RealEnvironment, task_id: str) -> Task:

@@ -22,10 +22,6 @@ NAMES = ("multi_action_behr", "acs")
 NO_ACTION = "the transition has no next action"
 
 
-def _same(candidate: str, item: RewardInput) -> bool:
-    return candidate.strip() == item.gold.strip()
-
-
 def probed(item: RewardInput, n: int) -> list[str]:
     """The logged action and at most ``n`` others: the item's alternatives, else the domain script's candidates.
 
@@ -62,7 +58,7 @@ class MultiActionConsistency:
         states: list[list[str]] = []
         spans: list[range] = []
         for item, group in zip(transitions, candidates, strict=True):
-            others = [c for c in dict.fromkeys(group) if not _same(c, item)]
+            others = [c for c in dict.fromkeys(group) if not item.is_gold(c)]
             actions = probed(item, self.actions) if item.action and others else []
             spans.append(range(len(items), len(items) + len(actions)))
             items += [replace(item, action=action) for action in actions]
@@ -77,7 +73,7 @@ class MultiActionConsistency:
     def _record(self, item: RewardInput, state: str, found: Sequence[dict[str, StateScore]]) -> RewardRecord:
         if not item.action:
             return RewardRecord.failed(NO_ACTION)
-        if _same(state, item):
+        if item.is_gold(state):
             return RewardRecord(1.0, "ok", 0.0)
         gaps: list[float] = []
         for by_state in found:
@@ -109,7 +105,7 @@ class ActionConsistency:
     ) -> list[list[RewardRecord]]:
         states: list[list[str]] = []
         for item, group in zip(transitions, candidates, strict=True):
-            others = [c for c in dict.fromkeys(group) if not _same(c, item)]
+            others = [c for c in dict.fromkeys(group) if not item.is_gold(c)]
             states.append([item.gold, *others] if item.action and others else [])
         chosen = self.reference.act(transitions, states)
         results = []
@@ -122,7 +118,7 @@ class ActionConsistency:
     def _record(item: RewardInput, state: str, chosen: dict[str, str | None]) -> RewardRecord:
         if not item.action:
             return RewardRecord.failed(NO_ACTION)
-        if _same(state, item):
+        if item.is_gold(state):
             return RewardRecord(1.0, "ok")
         predicted, real = chosen[state], chosen[item.gold]
         if predicted is None or real is None:

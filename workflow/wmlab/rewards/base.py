@@ -23,6 +23,10 @@ class RewardInput:
     action: str | None
     alternatives: tuple[str, ...] = ()
 
+    def is_gold(self, candidate: str) -> bool:
+        """Whether a candidate is textually the real state, which then needs no scoring (metrics.md 5)."""
+        return candidate.strip() == self.gold.strip()
+
 
 @dataclass(frozen=True)
 class RewardRecord:

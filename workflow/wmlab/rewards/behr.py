@@ -38,7 +38,7 @@ class BehaviourConsistency:
     ) -> list[list[RewardRecord]]:
         states: list[list[str]] = []
         for item, group in zip(transitions, candidates, strict=True):
-            others = [c for c in group if c.strip() != item.gold.strip()]
+            others = [c for c in group if not item.is_gold(c)]
             # The real state is asked about only when some candidate differs from it.
             states.append([item.gold, *others] if others else [])
         scores = self.reference.score(transitions, states)
@@ -54,7 +54,7 @@ class BehaviourConsistency:
         for candidate in group:
             if not item.action:
                 records.append(RewardRecord.failed("the transition has no next action"))
-            elif candidate.strip() == item.gold.strip():
+            elif item.is_gold(candidate):
                 known = real.mean_logprob if real is not None else None
                 n = real.n_tokens if real is not None else None
                 records.append(RewardRecord(self._shape(0.0), "ok", 0.0, known, known, n))
