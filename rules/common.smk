@@ -52,16 +52,19 @@ def request(tier):
     return {"mem_mb": wanted.mem_mb, "runtime": wanted.runtime, **gpus}
 
 
-def domain_code(target, *parts):
-    """Fingerprint of a command and of modules its domain brings: ``domain``, ``script``, ``ssf``."""
+def modules_of(domain, *parts):
+    """Modules that a domain brings and no import names: ``domain``, ``script``, ``ssf``."""
     places = {
         "domain": "wmlab.domains.{}.domain",
         "script": "wmlab.domains.{}.script",
         "ssf": "wmlab.metrics.ssf.{}",
     }
-    return lambda w: fingerprint(
-        target, *(places[part].format(w.domain) for part in parts)
-    )
+    return [places[part].format(domain) for part in parts]
+
+
+def domain_code(target, *parts):
+    """Fingerprint of a command and of modules of its domain."""
+    return lambda w: fingerprint(target, *modules_of(w.domain, *parts))
 
 
 def repeated(option, paths):

@@ -31,11 +31,9 @@ rule grpo:
         reference=subpath(input.reference, parent=True),
         checkpoints=lambda w: f"{PLAN.root}/checkpoints/grpo/{w.domain}/{w.backbone}/{w.method}/seed{w.seed}",
         folder=subpath(output.weights, parent=True),
-        code=lambda w: domain_code(
-            "wmlab.cli.train:grpo",
-            "script",
-            *(["ssf"] if "ssf" in PLAN.config.methods[w.method].reward else []),
-        )(w),
+        code=lambda w: fingerprint(
+            "wmlab.cli.train:grpo", *modules_of(w.domain, *PLAN.reward_parts(w.method))
+        ),
     message:
         "Train {wildcards.backbone} with reward {params.reward}, seed {wildcards.seed}"
     shell:

@@ -1,7 +1,7 @@
 # The metrics judged: decision-critical perturbations, the stress test of SSF, audits of its extractors.
 #
 # Sizes are the commands' defaults, which are the papers': 100 samples, 50 examples a class.
-PARSED = [f"wmlab.metrics.ssf.{domain}" for domain in PLAN.study.domains]
+PARSED = [name for domain in PLAN.study.domains for name in modules_of(domain, "ssf")]
 
 
 localrules:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -60,13 +59,14 @@ def panel(
     """
     from wmlab.config.domains import SEEDED
     from wmlab.domains.panels import build_panel, write_panel
+    from wmlab.domains.registry import make_domain, parse_options
     from wmlab.io.provenance import write_meta
 
     started = time.time()
-    chosen = _domain(domain, cache, options)
+    settings = parse_options(options)
+    chosen = make_domain(domain, cache, settings)
     first = first or (FIRST_SEED.get(split, 1) if domain in SEEDED else 1)
     tasks = build_panel(chosen, chosen.task_ids(split, first, limit), workers)
-    settings = json.loads(options)
     write_panel(out, domain, split, tasks, settings)
     config = {"domain": domain, "options": settings, "split": split, "first": first, "limit": limit}
     write_meta(out, config=config, seed=first, inputs=[], started=started)

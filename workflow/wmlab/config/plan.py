@@ -218,6 +218,10 @@ class Plan:
         settings = changed(entry.grpo, self.domain(domain).grpo)
         return _json(GrpoRecipe(**settings.model_dump(), reward_parameters=entry.parameters))
 
+    def reward_parts(self, method: str) -> list[str]:
+        """Which of its domain's modules a method's reward runs: the reference agent's script, the SSF parser."""
+        return ["script", *(["ssf"] if "ssf" in self.config.methods[method].reward else [])]
+
     def agent_spec(self, agent: str) -> str:
         """``wmlab rollout --agent``: what an episode depends on."""
         entry = self.config.agents[agent]

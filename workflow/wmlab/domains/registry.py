@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import cast
 
 from wmlab.domains.base import Domain, DomainMaker, Options
@@ -31,10 +32,12 @@ def make_domain(domain: str, cache_dir: str | Path, options: Options | None = No
     """
     options = options or {}
     if "server" in options:
-        module = importlib.import_module(".".join(("wmlab.domains", "agentgym", "domain")))
-        return cast(Domain, module.make(domain, Path(cache_dir), options))
-    module = importlib.import_module(f"wmlab.domains.{check_domain(domain)}.domain")
-    return cast(DomainMaker, module.make)(Path(cache_dir), options)
+        return cast(Domain, _module("agentgym").make(domain, Path(cache_dir), options))
+    return cast(DomainMaker, _module(check_domain(domain)).make)(Path(cache_dir), options)
+
+
+def _module(package: str) -> ModuleType:
+    return importlib.import_module(f"wmlab.domains.{package}.domain")
 
 
 def parse_options(text: str) -> dict[str, str | int | float | bool]:

@@ -209,8 +209,8 @@ class Grpo:
             for p, c, rs in zip(batch, completions, records, strict=True)
         ]
         groups = [group for group in groups if group.branches]
+        risen = min(1.0, (step + 1) / max(1, recipe.warmup_steps))
         for settings in self.optimizer.param_groups:
-            risen = min(1.0, (step + 1) / max(1, recipe.warmup_steps))
             settings["lr"] = recipe.learning_rate * settings["multiple"] * risen
         self.optimizer.zero_grad(set_to_none=True)
         total: Counter[str] = Counter()
