@@ -10,6 +10,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from wmlab.errors import EnvironmentFailure
+
 SUCCESS_MARKER = " [SUCCESS]"
 """Suffix of the observation that completes a task (Word2World convention, formats.md 1.1)."""
 
@@ -29,6 +31,11 @@ class Task:
         """Content hash over domain, id, goal and initial observation (metrics.md 1)."""
         parts = (self.domain, self.task_id, self.goal, self.initial_observation)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    def check(self, shown: str) -> None:
+        """Raise EnvironmentFailure when an environment starts with another observation than was frozen."""
+        if shown != self.initial_observation:
+            raise EnvironmentFailure(f"{self.task_id}: the first observation differs from the panel's")
 
 
 @dataclass(frozen=True)
