@@ -18,9 +18,10 @@ from wmlab.domains.panels import load_task
 from wmlab.domains.play import check_backend, play_task
 from wmlab.domains.registry import make_domain
 from wmlab.domains.webshop import pages
-from wmlab.domains.webshop.domain import WebShopDomain
+from wmlab.domains.webshop.domain import WebShopDomain, make
 from wmlab.domains.webshop.environment import WebShopEnvironment, index_of
 from wmlab.domains.webshop.generator import ATTRIBUTES, HUMAN, PRODUCTS, write_catalogue
+from wmlab.domains.webshop.shop import open_shop
 from wmlab.errors import EnvironmentFailure, InputError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -218,6 +219,19 @@ def test_splits_are_disjoint_and_positions_count_from_1() -> None:
         with pytest.raises(InputError, match="split"):
             DOMAIN.task_ids(split, first, n)
     assert pickle.loads(pickle.dumps(DOMAIN)) == DOMAIN
+
+
+def test_a_small_shop_is_split_in_the_published_proportions(tmp_path: Path) -> None:
+    small = make(tmp_path, {"size": 60})
+    goals = open_shop(str(tmp_path), small.settings).n_goals
+    assert goals == 309
+    # 309 / 6910 of the published borders 500 and 1500.
+    sizes = {"test": 22, "validation": 67 - 22, "train": 309 - 67}
+    ids = [task for split, n in sizes.items() for task in small.task_ids(split, 1, n)]
+    assert ids == [f"webshop_{index}" for index in range(goals)]
+    for split, n in sizes.items():
+        with pytest.raises(InputError, match=f"split {split} has {n} tasks"):
+            small.task_ids(split, n, 2)
 
 
 def test_a_published_task_list_is_the_test_split(tmp_path: Path) -> None:

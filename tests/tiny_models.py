@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from wmlab.config.recipes import Architecture
+from wmlab.config.recipes import Architecture, TokenizerRecipe
 from wmlab.lm.build import new_model
 from wmlab.lm.hf import HFModel
 from wmlab.lm.tokenizer import train_tokenizer
@@ -25,7 +25,7 @@ ARCHITECTURE = Architecture(
 @cache
 def tokenizer() -> Any:
     texts = [FIRST, *STATES, *STATES.values(), "Thought:\nGo on.\n\nAction:\nopen box"]
-    return train_tokenizer(texts * 3, 400)
+    return train_tokenizer(texts * 3, TokenizerRecipe(vocab_size=400))
 
 
 def tiny_lm(seed: int = 0, name: str = "tiny") -> HFModel:

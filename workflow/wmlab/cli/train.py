@@ -52,7 +52,7 @@ def tokenizer(
             m["content"] for row in read_table(demonstrations, "demonstrations") for m in row["messages"]
         ]
         inputs.append(demonstrations)
-    trained = train_tokenizer(texts, settings.vocab_size)
+    trained = train_tokenizer(texts, settings)
     save_folder(out, trained.save_pretrained)
     write_meta(
         out / "tokenizer.json", config=settings.model_dump(), seed=None, inputs=inputs, started=started

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, create_model
 
-from wmlab.config.recipes import CollectRecipe, GrpoSettings, SftSettings
+from wmlab.config.recipes import CollectRecipe, GrpoSettings, SftSettings, TokenizerRecipe
 from wmlab.config.section import Count, Real, Section, partial
 from wmlab.domains.registry import DOMAINS
 
@@ -16,6 +16,7 @@ SEEDED = ("textworld", "alfworld")
 """Domains whose tasks are generated from a seed, one range for all splits; 1 to 200 are test tasks."""
 PUBLISHED_TASKS = 200
 
+TokenizerChanges = partial(TokenizerRecipe)
 SftChanges = partial(SftSettings)
 GrpoChanges = partial(GrpoSettings)
 
@@ -42,6 +43,10 @@ class DomainSection(Section):
     validation: Tasks
     collect: CollectRecipe = Field(
         description="how they are played; trajectories_per_task comes from the split"
+    )
+    tokenizer: TokenizerChanges = Field(  # type: ignore[valid-type]
+        default_factory=TokenizerChanges,
+        description="keys of section `tokenizer` that differ in this domain",
     )
     sft: SftChanges = Field(  # type: ignore[valid-type]
         default_factory=SftChanges,

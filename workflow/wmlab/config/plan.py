@@ -196,9 +196,9 @@ class Plan:
         """``wmlab data collect --recipe``."""
         return _json(self.domain(domain).collection(split))
 
-    def tokenizer_recipe(self) -> str:
+    def tokenizer_recipe(self, domain: str) -> str:
         """``wmlab train tokenizer --recipe``."""
-        return _json(self.config.tokenizer)
+        return _json(changed(self.config.tokenizer, self.domain(domain).tokenizer))
 
     def sft_recipe(self, domain: str, backbone: str) -> str:
         """``wmlab train sft --role world-model --recipe``."""

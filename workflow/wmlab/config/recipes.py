@@ -45,6 +45,11 @@ class TokenizerRecipe(Recipe):
     vocab_size: Annotated[int, Field(ge=300)] = Field(
         default=3000, description="entries, the 256 bytes and the special tokens included"
     )
+    digits: Literal["single", "merged"] = Field(
+        default="single",
+        description="single: a token a digit, so that counters stay countable; merged: prices and product "
+        "numbers may become one token",
+    )
 
 
 class Architecture(Recipe):

@@ -20,6 +20,7 @@ from wmlab.errors import InputError
 
 SPLITS = {"test": (0, 500), "validation": (500, 1500), "train": (1500, None)}
 HELD_OUT = 1000
+PUBLISHED_GOALS = 6910
 _NONSENSE = (
     "click[add to cart]",
     "click[price]",
@@ -32,7 +33,10 @@ _NONSENSE = (
 
 @dataclass(frozen=True)
 class WebShopDomain:
-    """The web shop. Goals 0 to 499 are for testing, 500 to 1,499 for validation, the rest for training."""
+    """The web shop. Goals 0 to 499 are for testing, 500 to 1,499 for validation, the rest for training.
+
+    A shop of fewer than 3,000 goals, too few for that, is split in the published proportions.
+    """
 
     cache_dir: Path
     settings: Settings = field(default_factory=Settings)
@@ -52,8 +56,7 @@ class WebShopDomain:
             raise InputError(f"webshop: split {split!r} is not known; choose from {', '.join(SPLITS)}")
         n_goals = open_shop(str(self.cache_dir), self.settings).n_goals
         if not self.settings.tasks:
-            start, end = SPLITS[split]
-            return range(n_goals)[start:end]
+            return range(n_goals)[split_range(split, n_goals)]
         published = published_tasks(self.settings.tasks)
         if max(published) >= n_goals:
             raise InputError.at(
@@ -89,6 +92,15 @@ class WebShopDomain:
             products = [action for action in clicks if len(action) == 17]
             clicks = products or clicks
         return clicks[int(rng.integers(len(clicks)))]
+
+
+def split_range(split: str, n_goals: int) -> slice:
+    """Which goals, by index, make up ``split``: see WebShopDomain."""
+    start, end = SPLITS[split]
+    if n_goals >= 2 * SPLITS["train"][0]:
+        return slice(start, end)
+    share = n_goals / PUBLISHED_GOALS
+    return slice(round(start * share), None if end is None else round(end * share))
 
 
 def _some_query(rng: np.random.Generator) -> str:
