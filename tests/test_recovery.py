@@ -17,6 +17,7 @@ from toy_domains import ToyDomain, ToyEnvironment
 from wmlab.agents.base import Decision, Turn
 from wmlab.agents.scripted import ScriptedAgent
 from wmlab.domains.base import Observation, Step, Task
+from wmlab.domains.jobs import in_workers
 from wmlab.domains.panels import load_task, write_panel
 from wmlab.domains.recovery import RETRIES, RecoveringPool
 from wmlab.domains.registry import make_domain
@@ -246,3 +247,33 @@ def test_the_stage_counts_its_retries(
     assert capsys.readouterr().out == f"{out}: 1/1 won, 0 errors, 1 retries\n"
     meta = json.loads(Path(f"{out}.meta.json").read_text())
     assert (meta["errors"], meta["retries"]) == (0, 1)
+
+
+def fragile(job: tuple[Path, int, int]) -> tuple[int, int]:
+    """Note a start in a file; die as often as asked, then answer."""
+    path, number, deaths = job
+    with path.open("a") as file:
+        before = file.tell()
+        file.write("x")
+    if before < deaths:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if number == 99:
+        raise EnvironmentFailure("the job itself")
+    return number, before
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_jobs_whose_process_dies_are_done_again(tmp_path: Path, workers: int) -> None:
+    deaths = (0, 1, 0, RETRIES, 0)
+    jobs = [(tmp_path / str(number), number, times) for number, times in enumerate(deaths)]
+    results = list(in_workers(fragile, jobs, workers))
+    assert [number for number, _ in results] == [0, 1, 2, 3, 4]
+    assert all(before >= wanted for (_, before), wanted in zip(results, deaths, strict=True))
+
+
+def test_a_job_that_always_kills_and_one_that_fails_end_with_their_error(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFailure, match="job 2 of 3: its worker process died 3 times"):
+        list(in_workers(fragile, [(tmp_path / str(n), n, 9 * (n == 1)) for n in range(3)], 2))
+    with pytest.raises(EnvironmentFailure, match="the job itself"):
+        list(in_workers(fragile, [(tmp_path / "99", 99, 0)], 2))
+    assert list(in_workers(fragile, [], 2)) == []
