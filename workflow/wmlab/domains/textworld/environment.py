@@ -30,6 +30,12 @@ _META = re.compile(
     r"|tw-",
     re.IGNORECASE,
 )
+_NEXT = re.compile(r"[.,;]|\b(?:then|and)\b", re.IGNORECASE)  # what may stand between two commands of a line
+
+
+def _reaches_past(command: str) -> bool:
+    """Whether any command of the line is one of the interpreter's or the framework's."""
+    return any(_META.match(part.strip()) for part in _NEXT.split(command))
 
 
 class TextWorldEnvironment:
@@ -100,7 +106,7 @@ class TextWorldEnvironment:
         if self._done:
             raise EnvironmentFailure("step after the end of the episode; call reset first")
         command = normalise_action(action).encode()[:_MAX_BYTES].decode(errors="ignore")
-        if not command or _ESCAPE in command or _META.match(command):
+        if not command or _ESCAPE in command or _reaches_past(command):
             return self._refuse()
         before = self.score
         try:
