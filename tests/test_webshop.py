@@ -244,11 +244,11 @@ def test_a_published_task_list_is_the_test_split(tmp_path: Path) -> None:
     others = domain.task_ids("validation", 1, 1000) + domain.task_ids("train", 1, 4000)
     assert len({*others, "webshop_5238", "webshop_912", "webshop_204"}) == 5003
     for text, problem in (
-        ('[{"id": 1}]', "row 1: no item_id"),
-        ("[]", "not a list"),
+        ('[{"id": 1}]', "row 0: item_id is null"),
+        ("[]", "no tasks"),
         ('[{"item_id": "webshop_9999999"}]', "asks for"),
-        ('[{"item_id": "../x"}]', "not a WebShop task"),
-        ('[{"item_id": "webshop_1"}, {"item_id": "webshop_1"}]', "row 2: webshop_1 is there twice"),
+        ('[{"item_id": "../x"}]', "row 0: item_id is "),
+        ('[{"item_id": "webshop_1"}, {"item_id": "webshop_1"}]', "row 1: webshop_1 is there twice"),
     ):
         other = tmp_path / f"{len(problem)}{problem[:2]}.json"
         other.write_text(text)

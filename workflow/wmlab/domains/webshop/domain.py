@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -114,23 +113,10 @@ def _some_query(rng: np.random.Generator) -> str:
 
 @lru_cache(maxsize=8)
 def published_tasks(path: str) -> tuple[int, ...]:
-    """Goal indices of a task list in upstream's form. Raises InputError naming the row."""
-    try:
-        rows = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError.at(path, f"not a readable task list ({error})", "check the option tasks") from None
-    if not isinstance(rows, list) or not rows:
-        raise InputError.at(path, "not a list of tasks", 'give [{"item_id": "webshop_0"}, ...]')
-    indices: dict[int, None] = {}
-    for number, row in enumerate(rows, start=1):
-        item = row.get("item_id") if isinstance(row, dict) else None
-        if not isinstance(item, str):
-            raise InputError.at(path, "no item_id", 'give [{"item_id": "webshop_0"}, ...]', number)
-        index = index_of(item)
-        if index in indices:
-            raise InputError.at(path, f"{item} is there twice", "keep each task once", number)
-        indices[index] = None
-    return tuple(indices)
+    """Goal indices of a task list, contexts or panel file. Raises InputError naming the element."""
+    from wmlab.data.contexts import read_task_ids
+
+    return tuple(index_of(task_id) for task_id in read_task_ids(path, DOMAIN))
 
 
 def make(cache_dir: Path, options: Options) -> WebShopDomain:
