@@ -81,3 +81,10 @@ def repeated(option, paths):
 def folders(option, files):
     """A command-line option with the folder of every file: nothing when there is none."""
     return repeated(option, [Path(file).parent for file in files])
+
+
+def options_of(paths):
+    """A command-line option for every named path."""
+    return " ".join(
+        f"--{name} {shlex.quote(str(path))}" for name, path in paths.items()
+    )

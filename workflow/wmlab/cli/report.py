@@ -11,6 +11,9 @@ from typer.core import TyperCommand
 
 app = typer.Typer(help="Tables, figures and the report of a study.", no_args_is_help=True)
 
+Perturb = Annotated[list[str] | None, typer.Option(help="summary.json files of `wmlab eval perturb`.")]
+Stress = Annotated[Path | None, typer.Option(help="summary.json of `wmlab eval stress`.")]
+
 
 class ListOptions(TyperCommand):
     """Let a repeatable option take several values in a row: ``--scores a b`` is ``--scores a --scores b``."""
@@ -46,6 +49,9 @@ def tables(
     ] = None,
     stats: Annotated[Path | None, typer.Option(help="stats.json of `wmlab stats cells`.")] = None,
     heldout: Annotated[list[str] | None, typer.Option(help="heldout.json files of the GRPO runs.")] = None,
+    perturb: Perturb = None,
+    stress: Stress = None,
+    audit: Annotated[Path | None, typer.Option(help="audit.json of `wmlab eval audit`.")] = None,
     methods: Annotated[
         str, typer.Option(help="Methods that the result tables must hold, comma-separated.")
     ] = "",
@@ -69,6 +75,9 @@ def tables(
         cells=cells or [],
         stats=stats,
         heldout=heldout or [],
+        perturb=perturb or [],
+        stress=stress,
+        audit=audit,
         methods=[name.strip() for name in methods.split(",") if name.strip()],
         only=[name.strip() for name in only.split(",") if name.strip()],
         allow_incomplete=allow_incomplete,
@@ -90,6 +99,8 @@ def figures(
     episodes: Annotated[
         list[str] | None, typer.Option(help="Real episodes.jsonl and wm.jsonl files.")
     ] = None,
+    perturb: Perturb = None,
+    stress: Stress = None,
     only: Annotated[
         str, typer.Option(help="Names of the figures to make, comma-separated; default all.")
     ] = "",
@@ -108,6 +119,8 @@ def figures(
         cells=cells or [],
         stats=stats,
         episodes=episodes or [],
+        perturb=perturb or [],
+        stress=stress,
         only=[name.strip() for name in only.split(",") if name.strip()],
         png=png,
         started=started,
