@@ -20,7 +20,7 @@ from wmlab.domains.conventions import with_page_actions
 from wmlab.errors import InputError
 from wmlab.lm.base import Sampling
 from wmlab.lm.build import save_model
-from wmlab.metrics.perturb.decision import PERTURBATIONS, Decision, find_target, perturb
+from wmlab.metrics.perturb.decision import PERTURBATIONS, Decision, drop_irrelevant, find_target, perturb
 from wmlab.metrics.perturb.pieces import Pieces, mention, replace_mentions
 from wmlab.metrics.perturb.study import draw_samples, score_samples, summarise
 from wmlab.rewards.actions import ActionConsistency, MultiActionConsistency, probed
@@ -54,6 +54,7 @@ def decision(text: str, action: str, domain: str = "alfworld") -> Decision:
         ("alfworld", "take mug 2 from desk 2", DESK, "mug"),
         ("alfworld", "inventory", DESK, None),
         ("textworld", "take old key from antique trunk", "In the antique trunk is an Old  key.", "old key"),
+        ("textworld", "open screen door", "A closed screen door leads east.", "screen door"),
         ("textworld", "go east", "An exit to the east.", "east"),
         ("webshop", "click[B01]", PAGE, "b01"),
         ("webshop", "click[buy now]", PAGE, None),
@@ -72,16 +73,67 @@ def test_each_perturbation_by_hand() -> None:
     assert missing is None and tuple(texts) == PERTURBATIONS
     assert texts["oracle"] == DESK
     assert sorted(texts["reorder"].split()) == sorted(DESK.split()) and texts["reorder"] != DESK
-    # Of five pieces two name desk or mug; of the other three (pen, book, bowl) two go.
+    # Of five pieces two name desk or mug; of the other three (pen, book, bowl) two go, the full stop stays.
     assert "You arrive at desk 1. On the desk 1, you see a mug 1" in texts["drop_irrelevant"]
     assert sum(word in texts["drop_irrelevant"] for word in ("pen 2", "book 3", "bowl 1")) == 1
-    assert texts["truncate"] == "You arrive at desk 1. On the desk 1, you see a mug 1"
+    assert texts["drop_irrelevant"].endswith(".")
+    assert texts["truncate"] == "You arrive at desk 1. On the desk 1, you see a mug 1, a pen 2"
     assert (
         texts["drop_target"]
         == "You arrive at desk 1. On the desk 1, you see a pen 2, a book 3, and a bowl 1."
     )
     assert texts["replace_target"] == DESK.replace("mug 1", "watch 1")
     assert texts["unrelated"] == SAFE
+
+
+ROOM = (
+    "-= Kitchen =-\nAh, the kitchen. You see a stove, which is big. On the table you see a cup, a jar and a note.\n\n"
+    "There is an exit to the east.\n\n\nYour score has just gone up by one point.\n\n> -= Kitchen =-1/2"
+)
+
+
+def test_what_is_irrelevant() -> None:
+    one = decision(ROOM, "take cup from table", "textworld")
+    left = {drop_irrelevant(one, np.random.default_rng(seed)) for seed in range(40)}
+    # Four things may go (an item of a list, three sentences), and two of them do; the layout stays as it is.
+    item, sentences = (
+        ", a jar and a note",
+        ("Ah, the kitchen.", " You see a stove, which is big.", "There is an exit to the east."),
+    )
+    assert None not in left and len(left) == 6
+    for text in left:
+        assert text is not None
+        assert (item in text) + sum(sentence.strip() in text for sentence in sentences) == 2
+        assert (
+            text.startswith("-= Kitchen =-\n")
+            and "On the table you see a cup" in text
+            and "note." in text
+            or item not in text
+        )
+        assert text.endswith("\n\n\nYour score has just gone up by one point.\n\n> -= Kitchen =-1/2")
+    feedback = (
+        "You take the cup from the table.\n\nYour score has just gone up by one point.\n\n> -= Kitchen =-1/2"
+    )
+    assert drop_irrelevant(decision(feedback, "put cup on stove", "textworld"), rng()) is None
+
+
+def test_pieces_go_without_a_trace_in_the_layout() -> None:
+    text = "First.\n\nOn it you see a cup, a jar, and a pen. Last, but not least.\nEnd"
+    pieces = Pieces.of("textworld", text, items=True)
+    assert pieces.pieces == (
+        "First.",
+        "On it you see a cup",
+        "a jar",
+        "a pen.",
+        "Last, but not least.",
+        "End",
+    )
+    assert pieces.without({3}) == "First.\n\nOn it you see a cup, a jar. Last, but not least.\nEnd"
+    assert pieces.without({2, 3}) == "First.\n\nOn it you see a cup. Last, but not least.\nEnd"
+    assert pieces.without({1, 2, 3}) == "First.\n\nLast, but not least.\nEnd"
+    assert pieces.without({0, 4, 5}) == "On it you see a cup, a jar, and a pen."
+    assert pieces.units({0, 1, 2, 3, 5}) == [{0}, {1, 2, 3}, {5}] and pieces.units({1, 3, 4}) == [{3}, {4}]
+    assert pieces.first(3) == "First.\n\nOn it you see a cup, a jar"
 
 
 def test_a_page_loses_its_target_in_the_block_too() -> None:
