@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,12 @@ import typer
 
 app = typer.Typer(help="Metrics of predicted states, and rewards.", no_args_is_help=True)
 
+Cache = Annotated[
+    Path | None, typer.Option("--cache", help="File (SQLite) that keeps a model's answers by their content.")
+]
+Concurrency = Annotated[
+    int, typer.Option("--concurrency", min=1, help="Requests to a model that are under way at once.")
+]
 Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads.")]
 
 
@@ -25,21 +32,48 @@ def states(
         str, typer.Option("--metrics", help="Comma-separated: em, f1, rouge_l, ssf.")
     ] = "em,f1,rouge_l,ssf",
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes; the order of rows stays.")] = 1,
+    extractor: Annotated[
+        str,
+        typer.Option(
+            "--extractor", help="Who reads the facts: rules, llm, or hybrid (llm where no rule does)."
+        ),
+    ] = "rules",
+    extractor_url: Annotated[
+        str | None,
+        typer.Option("--extractor-url", help="OpenAI-compatible server, …/v1, for llm and hybrid."),
+    ] = None,
+    extractor_model: Annotated[
+        str | None, typer.Option("--extractor-model", help="Model to ask there; the key: OPENAI_API_KEY.")
+    ] = None,
+    cache: Cache = None,
+    concurrency: Concurrency = 8,
 ) -> None:
     """Score predicted observations against the real ones.
 
     Rows are read, scored and written as a stream: the input may be of any length. A pair that cannot be
-    scored gives {"id","error"}.
+    scored gives {"id","error"}, also where a model gave no usable facts.
 
     Example: wmlab score states --domain textworld --input pairs.jsonl --metrics em,f1,ssf --out scores.jsonl
     """
+    from wmlab.errors import InputError
     from wmlab.io.jsonl import open_lines, writing_lines
+    from wmlab.lm.answers import Questions
     from wmlab.metrics.score import check_metrics, score_stream
+    from wmlab.metrics.ssf.extractor import MAX_TOKENS, Extractor
 
     names = list(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
     check_metrics(domain, names)
+    asked: Questions[frozenset[str]] | None = Questions.opened(
+        "extractor", extractor_url, extractor_model, MAX_TOKENS, cache, concurrency
+    )
+    if extractor == "rules" and asked is not None:
+        raise InputError("--extractor rules asks no model; leave --extractor-url out or say llm or hybrid")
+    reader = None if extractor == "rules" else Extractor(domain, extractor, asked)
     with open_lines(input_) as lines, writing_lines(out) as write:
-        totals = score_stream(domain, lines, names, write, workers=workers, source=input_)
+        totals = score_stream(domain, lines, names, write, workers=workers, source=input_, extractor=reader)
+    if asked is not None:
+        counts = ", ".join(f"{name} {n}" for name, n in sorted(asked.counts.items())) or "not asked"
+        print(f"extractor {asked.server.model}: {counts}", file=sys.stderr)
     if out != "-":
         means = ", ".join(f"{name} {mean:.4f}" for name, mean in totals.means().items()) or "no scores"
         print(f"{out}: {totals.rows} rows, {totals.failed} failed; {means}")
