@@ -104,12 +104,7 @@ def test_what_is_irrelevant() -> None:
     for text in left:
         assert text is not None
         assert (item in text) + sum(sentence.strip() in text for sentence in sentences) == 2
-        assert (
-            text.startswith("-= Kitchen =-\n")
-            and "On the table you see a cup" in text
-            and "note." in text
-            or item not in text
-        )
+        assert text.startswith("-= Kitchen =-\n") and "On the table you see a cup" in text
         assert text.endswith("\n\n\nYour score has just gone up by one point.\n\n> -= Kitchen =-1/2")
     feedback = (
         "You take the cup from the table.\n\nYour score has just gone up by one point.\n\n> -= Kitchen =-1/2"

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+import orjson
+
 from wmlab.errors import EnvironmentFailure, InputError
 from wmlab.lm.server import AnswerFailure
 from wmlab.metrics import ssf, text
@@ -168,13 +170,19 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
 
 
-# Made once: json.loads and json.dumps with options make one a call.
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+"""Reads what orjson does not, and says what is wrong with a line: lone surrogates, integers of any size."""
 
 
 def _decode(line: bytes, number: int, source: str) -> Any:
     """The object on a line. Raises InputError naming file and row."""
+    try:
+        value = orjson.loads(line)
+    except ValueError:
+        value = None
+    # orjson makes a float of an integer beyond 64 bits; a row must carry its id unchanged.
+    if type(value) is dict and type(value.get("id")) in (str, int):
+        return value
     try:
         value = _DECODER.decode(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -186,8 +194,8 @@ def _decode(line: bytes, number: int, source: str) -> Any:
 
 def _encode(row: dict[str, Any]) -> bytes:
     try:
-        return _ENCODER.encode(row).encode() + b"\n"
-    except UnicodeEncodeError:  # a lone surrogate, which JSON can write only as an escape
+        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # a lone surrogate, which JSON can write only as an escape, or a long integer
         return json.dumps(row, allow_nan=False).encode() + b"\n"
 
 

@@ -9,9 +9,9 @@ score is the F1 of the two fact sets, unless the domain's module has a ``compare
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from typing import NamedTuple
 
 from wmlab.errors import InputError
 
@@ -22,8 +22,7 @@ Scorer = Callable[[str, str], float]
 PARSERS = ("textworld", "webshop", "alfworld", "scienceworld", "cookingworld")
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """SSF of one pair, in [0, 1], with the facts behind it.
 
     ``both_empty`` flags the convention that two empty fact sets score 1.0.
