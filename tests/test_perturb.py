@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import tiny_models as tiny
+from chat_server import ChatStub
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from perturbed import transition
@@ -347,3 +349,36 @@ def test_perturb_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert result["n"] == 3 and result["means"]["oracle"]["behr"] == 1.0
     assert capsys.readouterr().out.startswith(f"{summary}: BehR DI ")
     assert (tmp_path / "p.json.meta.json").exists()
+
+
+def test_metrics_that_need_a_model_of_their_own(chat: ChatStub, tmp_path: Path) -> None:
+    from wmlab.cli.main import main
+    from wmlab.io.tables import read_table, write_table
+
+    lm = tiny.tiny_lm(3)
+    save_model(tmp_path / "agent", lm.model, lm.tokenizer)
+    (tmp_path / "bert").mkdir()
+    write_table(tmp_path / "t.parquet", "transitions", desks(4))
+    out, summary = tmp_path / "p.parquet", tmp_path / "p.json"
+    # The judge thinks in words of one sample: that sample leaves the comparison.
+    chat.answers = [lambda body: "Hm." if "mug 2" in body["messages"][1]["content"] else '{"score": 80}']
+    with pytest.raises(SystemExit) as done:
+        main(
+            ["eval", "perturb", "--transitions", str(tmp_path / "t.parquet"), "--reference", str(tmp_path / "agent"),
+             "--samples", "4", "--out", str(out), "--summary", str(summary), "--judge-url", chat.url,
+             "--judge-model", "m", "--cache", str(tmp_path / "cache.sqlite"),
+             "--encoder", str(tiny.save_encoder(tmp_path / "bert"))]
+        )  # fmt: skip
+    assert done.value.code in (0, None)
+    result = json.loads(summary.read_text())
+    assert result["n"] + result["n_failed"] == 4 and result["n_failed"] >= 1
+    assert list(result["errors"]) == ["judge: the answer is no JSON"]
+    means = result["means"]
+    assert (
+        means["oracle"]["judge"] == means["oracle"]["bertscore"] == 1.0 and means["reorder"]["judge"] == 0.8
+    )
+    assert 0 < means["unrelated"]["bertscore"] < 1 and result["contrast"]["judge"]["dense"]
+    columns = pq.read_schema(out).names
+    assert columns[-2:] == ["bertscore", "judge"] and len(read_table(out, "perturbations")) == 28
+    meta = json.loads((tmp_path / "p.json.meta.json").read_text())
+    assert meta["config"]["judge"] == "m" and meta["config"]["encoder"] == "bert"

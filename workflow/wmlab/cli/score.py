@@ -10,14 +10,10 @@ from typing import Annotated
 
 import typer
 
+from wmlab.cli.options import Cache, Concurrency, Encoder, EncoderLayer
+
 app = typer.Typer(help="Metrics of predicted states, and rewards.", no_args_is_help=True)
 
-Cache = Annotated[
-    Path | None, typer.Option("--cache", help="File (SQLite) that keeps a model's answers by their content.")
-]
-Concurrency = Annotated[
-    int, typer.Option("--concurrency", min=1, help="Requests to a model that are under way at once.")
-]
 Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads.")]
 
 
@@ -141,9 +137,11 @@ def predictions(
     reference: Annotated[Path, typer.Option("--reference", help="Reference agent's model folder, for BehR.")],
     out: Annotated[Path, typer.Option("--out", help="scores.parquet to write.")],
     summary: Annotated[Path, typer.Option("--summary", help="summary.json to write.")],
+    encoder: Encoder = None,
+    encoder_layer: EncoderLayer = None,
     threads: Threads = 1,
 ) -> None:
-    """Score predictions with every single-step metric: EM, F1, ROUGE-L, SSF, BehR.
+    """Score predictions with every single-step metric: EM, F1, ROUGE-L, SSF, BehR, and BERTScore on request.
 
     Example: wmlab score predictions --predictions p.parquet --transitions t.parquet --reference agent
     --out scores.parquet --summary summary.json
@@ -154,6 +152,7 @@ def predictions(
     from wmlab.io.provenance import write_meta
     from wmlab.io.tables import read_table, write_table
     from wmlab.lm.hf import HFModel
+    from wmlab.metrics.bertscore import BertScore
     from wmlab.metrics.evaluate import score_predictions, summarise
     from wmlab.rewards.reference import ReferenceAgent
 
@@ -161,16 +160,20 @@ def predictions(
     torch.set_num_threads(threads)
     truth = read_table(transitions, "transitions")
     agent = ReferenceAgent(HFModel.load(reference))
-    rows = score_predictions(read_table(predictions, "predictions"), truth, agent, predictions)
+    bertscore = BertScore.load(encoder, encoder_layer) if encoder is not None else None
+    rows = score_predictions(read_table(predictions, "predictions"), truth, agent, predictions, bertscore)
     result = summarise(rows, truth)
-    write_table(out, "scores", rows)
+    write_table(out, "scores", rows, ["bertscore"] if bertscore is not None else [])
     write_json(summary, result)
+    asked = {} if encoder is None else {"encoder": encoder.name, "encoder_layer": encoder_layer}
+    inputs = [predictions, transitions, reference / "model.safetensors"]
+    inputs += [] if encoder is None else [encoder / "model.safetensors"]
     for path in (out, summary):
         write_meta(
             path,
-            config={"reference": agent.lm.model_id},
+            config={"reference": agent.lm.model_id, **asked},
             seed=None,
-            inputs=[predictions, transitions, reference / "model.safetensors"],
+            inputs=inputs,
             started=started,
             extra={"reference_calls": agent.calls, "prefill_tokens": agent.prefill_tokens},
         )
