@@ -38,8 +38,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from wmlab.metrics.ssf.scan import Reading
 from wmlab.metrics.ssf.scienceworld_rules import read_menu, read_message
-from wmlab.metrics.ssf.scienceworld_scene import Reading, read_scene
+from wmlab.metrics.ssf.scienceworld_scene import read_scene
 
 _NAMES = (
     "ROOM LOCATION VISIBLE ON IN CONTAINS EMPTY STATE DOOR MOVED FOCUS CONNECTED TEMPERATURE WAIT POURED "
