@@ -7,10 +7,10 @@ WebShop page the ``[SEP]`` marks alone. Separators are kept, so unchanged pieces
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from itertools import pairwise
 
 _PAGE = re.compile(r"(\s*\[SEP\]\s*)")
 _SENTENCES = re.compile(r"(\n+\s*|(?<=[.!?])\s+)")
@@ -64,7 +64,7 @@ class Pieces:
         items = self.items()
         starts = [index for index in range(len(self.pieces)) if index not in items]
         found: list[set[int]] = []
-        for start, end in pairwise([*starts, len(self.pieces)]):
+        for start, end in itertools.pairwise([*starts, len(self.pieces)]):
             sentence = set(range(start, end))
             whole = sentence.issubset(free)
             found += [sentence] if whole else [{index} for index in range(start + 1, end) if index in free]
