@@ -179,7 +179,7 @@ def _listed(panel: str, split: str, tasks: tuple[str, ...], folder: Path) -> lis
 
 
 def _read_eto(path: Path) -> list[str]:
-    from wmlab.data.contexts import read_array
+    from wmlab.data.corpora import read_array
 
     ids = []
     for number, row in enumerate(read_array(path)):
