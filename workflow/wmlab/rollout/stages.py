@@ -128,7 +128,7 @@ class _Run:
             run=run_key(config, self.seed, self.inputs),
         )
         errors = sum(row["status"] == "error" for row in rows)
-        retries = sum(row["retries"] for row in rows)
+        retries = sum(row.get("retries", 0) for row in rows)
         write_meta(
             self.out,
             config=config,
