@@ -94,10 +94,6 @@ class Pieces:
         return found
 
 
-def _width(separator: str) -> tuple[int, bool]:
-    return separator.count("\n"), not separator.startswith(",")
-
-
 def mention(phrase: str) -> re.Pattern[str]:
     """A pattern for a phrase as whole words, in any case and across any spacing."""
     words = r"\s+".join(re.escape(word) for word in phrase.split())
@@ -126,3 +122,7 @@ def _in_case(names: dict[str, str]) -> Callable[[re.Match[str]], str]:
         return new.title() if said == said.title() else new[:1].upper() + new[1:]
 
     return replacement
+
+
+def _width(separator: str) -> tuple[int, bool]:
+    return separator.count("\n"), not separator.startswith(",")
