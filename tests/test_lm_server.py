@@ -86,6 +86,9 @@ def test_a_server_that_refuses(chat: ChatStub, status: int, monkeypatch: pytest.
     with pytest.raises(ServerFailure, match=f"status {status}") as failed:
         ChatServer(chat.url, "m").ask(ASKED, 7)
     assert len(chat.requests) == 1 and "sk-secret" not in str(failed.value)
+    with pytest.raises(ServerFailure):
+        ChatServer(chat.url, "m", concurrency=2).ask_all([ASKED] * 200, 7)
+    assert len(chat.requests) < 20
 
 
 def test_a_server_that_is_gone(chat: ChatStub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +151,15 @@ def test_only_checked_answers_are_kept(chat: ChatStub, tmp_path: Path) -> None:
     other: Questions[int] = Questions(ChatServer(chat.url, "other"), 7, again.cache)
     other.ask(chats("a"), number)
     assert len(chat.requests) == 5  # another model is another question
+
+
+def test_a_lost_server_costs_few_answers(chat: ChatStub, tmp_path: Path) -> None:
+    chat.answers = [*["1"] * 30, 401]
+    cache = AnswerCache(tmp_path / "answers.sqlite")
+    asked: Questions[int] = Questions(ChatServer(chat.url, "m", concurrency=1), 7, cache)
+    with pytest.raises(ServerFailure):
+        asked.ask(chats(*map(str, range(40))), number)
+    assert len(cache) == 24 and asked.counts["answered"] == 24
 
 
 def test_an_answer_kept_under_another_check_is_asked_again(chat: ChatStub, tmp_path: Path) -> None:

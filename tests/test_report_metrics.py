@@ -208,7 +208,7 @@ def test_commands_and_page(files: dict[str, Path], tmp_path: Path) -> None:
 
 
 def test_the_plan_asks_for_the_tables_that_have_data(tmp_path: Path) -> None:
-    plan = Plan(load_study(base=ROOT / "config.yaml"))
+    plan = Plan(load_study([ROOT / "studies" / "smoke.yaml"], base=ROOT / "config.yaml"))
     assert plan.audit_tables("ssf") == ["ssf_stress", "ssf_stress_kinds", "ssf_audit"]
     assert plan.audit_tables("perturb") == list(contents.PERTURB_TABLES)
     assert (plan.audit_figures("perturb"), plan.audit_figures("ssf")) == (

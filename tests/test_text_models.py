@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import tiny_models as tiny
 from chat_server import ChatStub
+from wmlab.cli.main import main
+from wmlab.data.decompose import transitions
 from wmlab.errors import InputError
+from wmlab.io import schemas
+from wmlab.io.tables import read_table, write_table
 from wmlab.lm.answers import Questions
+from wmlab.lm.build import save_model
 from wmlab.lm.server import AnswerFailure, ChatServer
 from wmlab.metrics.bertscore import BertScore
 from wmlab.metrics.judge import MAX_TOKENS, Judge, read_answer
@@ -65,6 +71,31 @@ def test_encoders_that_are_none(encoder: Path, tmp_path: Path) -> None:
         BertScore.load(tmp_path)
     with pytest.raises(InputError, match="layer 9 of 3"):
         BertScore.load(encoder, 9)
+
+
+def test_a_column_of_scores(encoder: Path, tmp_path: Path) -> None:
+    lm = tiny.tiny_lm(3)
+    save_model(tmp_path / "agent", lm.model, lm.tokenizer)
+    truth = list(transitions([tiny.trajectory()], "here"))
+    said = [truth[0]["observation"], "You see a mug 1.", truth[2]["observation"], ""]
+    made = [
+        {"transition_id": row["transition_id"], "model_id": "m", "prediction": text, "n_tokens": 1, "finish_reason": "stop"}
+        for row, text in zip(truth, said, strict=True)
+    ]  # fmt: skip
+    write_table(tmp_path / "t.parquet", "transitions", truth)
+    write_table(tmp_path / "p.parquet", "predictions", made)
+    command = ["score", "predictions", "--reference", str(tmp_path / "agent")]
+    command += ["--transitions", str(tmp_path / "t.parquet"), "--predictions", str(tmp_path / "p.parquet")]
+    for options, added in (([], []), (["--encoder", str(encoder), "--encoder-layer", "2"], ["bertscore"])):
+        out, summary = tmp_path / "s.parquet", tmp_path / "s.json"
+        with pytest.raises(SystemExit) as done:
+            main([*command, *options, "--out", str(out), "--summary", str(summary)])
+        assert done.value.code in (0, None)
+        assert pq.read_schema(out).names == [*schemas.SCORES.names, *added]
+        assert len(read_table(out, "scores")) == 4  # readers of the contract skip the column
+    scores = pq.read_table(out).column("bertscore").to_pylist()
+    assert scores[0] == scores[2] == 1.0 and 0 < scores[1] < 1 and scores[3] == 0.0
+    assert json.loads(summary.read_text())["bertscore"] == pytest.approx(sum(scores) / 4)
 
 
 @pytest.mark.parametrize(

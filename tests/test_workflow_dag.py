@@ -125,7 +125,8 @@ def test_the_slurm_profile_parses(tmp_path: Path) -> None:
     plan = Plan(load_study(base=ROOT / "config.yaml"))
     assert found["grpo"] == len([model for model in plan.models() if model.method != "w2w"])
     assert found["rollout_wm"] == found["replay_w2r"] == found["consistency"] == len(plan.cells())
-    assert found["rollout_real"] == found["replay_floor"] == len(plan.study.agents)
+    assert found["rollout_real"] == len(plan.study.domains) * len(plan.study.agents)
+    assert found["replay_floor"] == found["rollout_real"]
     assert found["sft_world_model"] == 1
 
 

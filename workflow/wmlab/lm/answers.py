@@ -23,6 +23,8 @@ from wmlab.lm.base import Chat
 from wmlab.lm.server import AnswerFailure, ChatServer
 
 T = TypeVar("T")
+KEPT_AFTER = 8
+"""Questions a request slot gets before what was answered is kept: a lost server costs no more than these."""
 LIMIT = 1_000_000
 """Answers a cache holds; one of a page of facts takes about 1 kB."""
 
@@ -109,18 +111,25 @@ class Questions(Generic[T]):
             else:
                 found[digest] = value
                 self.counts["cached"] += 1
-        texts = self.server.ask_all([chats[index] for index in open_.values()], self.max_tokens)
-        for (digest, index), text in zip(open_.items(), texts, strict=True):
-            value = text if isinstance(text, AnswerFailure) else self._checked(text, index, check)
-            found[digest] = value
-            if isinstance(value, AnswerFailure):
-                self.counts["failed"] += 1
-                self.counts[f"failed: {str(value).rpartition(': ')[2]}"] += 1
-            else:
-                self.counts["answered"] += 1
-                if self.cache is not None and isinstance(text, str):
-                    self.cache.put(digest, text)
+        waiting, step = list(open_.items()), KEPT_AFTER * self.server.concurrency
+        for start in range(0, len(waiting), step):
+            part = waiting[start : start + step]
+            texts = self.server.ask_all([chats[index] for _, index in part], self.max_tokens)
+            for (digest, index), text in zip(part, texts, strict=True):
+                value = text if isinstance(text, AnswerFailure) else self._checked(text, index, check)
+                found[digest] = value
+                self._keep(digest, text, value)
         return [found[digest] for digest in digests]
+
+    def _keep(self, digest: str, text: str | AnswerFailure, value: T | AnswerFailure) -> None:
+        """Count an answer, and keep it when it passed."""
+        if isinstance(value, AnswerFailure) or isinstance(text, AnswerFailure):
+            self.counts["failed"] += 1
+            self.counts[f"failed: {str(value).rpartition(': ')[2]}"] += 1
+            return
+        self.counts["answered"] += 1
+        if self.cache is not None:
+            self.cache.put(digest, text)
 
     @classmethod
     def opened(

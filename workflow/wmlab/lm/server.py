@@ -128,7 +128,11 @@ class ChatServer:
         if len(chats) < 2 or self.concurrency == 1:
             return [one(chat) for chat in chats]
         with ThreadPoolExecutor(min(self.concurrency, len(chats))) as pool:
-            return list(pool.map(one, chats))
+            try:
+                return list(pool.map(one, chats))
+            except ServerFailure:
+                pool.shutdown(cancel_futures=True)  # a refusal is heard once, not for every question
+                raise
 
     @property
     def _where(self) -> str:

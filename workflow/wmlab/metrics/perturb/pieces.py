@@ -128,3 +128,7 @@ def _in_case(names: dict[str, str]) -> Callable[[re.Match[str]], str]:
         return new.title() if said == said.title() else new[:1].upper() + new[1:]
 
     return replacement
+
+
+def _width(separator: str) -> tuple[int, bool]:
+    return separator.count("\n"), not separator.startswith(",")
