@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import lru_cache
 
 _PAGE = re.compile(r"(\s*\[SEP\]\s*)")
 _SENTENCES = re.compile(r"(\n+\s*|(?<=[.!?])\s+)")
@@ -62,7 +61,6 @@ class Pieces:
         return found
 
 
-@lru_cache(maxsize=4_096)
 def mention(phrase: str) -> re.Pattern[str]:
     """A pattern for a phrase as whole words, in any case and across any spacing."""
     words = r"\s+".join(re.escape(word) for word in phrase.split())
