@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from perturbed import transitions
+from report_study import stays_on_the_page
 from typer.testing import CliRunner
 from wmlab.cli.report import app
 from wmlab.config.load import load_study
@@ -172,12 +173,7 @@ def test_figures_hold_their_data_and_stay_on_the_page(files: dict[str, Path]) ->
     assert {row["panel"] for row in stressed.data} == {"all domains", "alfworld", "cookingworld"}
     assert all(row["em"] == 0.0 for row in stressed.data) and len(stressed.data) == 12
     for drawing in (one, two, stressed):
-        with canvas.style(drawing.name):
-            drawing.figure.draw_without_rendering()
-            box = drawing.figure.get_tightbbox()
-            width, height = drawing.figure.get_size_inches()
-        assert box.x0 >= -0.01 and box.y0 >= -0.01, drawing.name
-        assert box.x1 <= width + 0.01 and box.y1 <= height + 0.01, drawing.name
+        assert stays_on_the_page(drawing), drawing.name
 
 
 def test_commands_and_page(files: dict[str, Path], tmp_path: Path) -> None:
