@@ -95,10 +95,6 @@ class Pieces:
         return found
 
 
-def _width(separator: str) -> tuple[int, bool]:
-    return separator.count("\n"), not separator.startswith(",")
-
-
 @lru_cache(maxsize=4_096)
 def mention(phrase: str) -> re.Pattern[str]:
     """A pattern for a phrase as whole words, in any case and across any spacing."""
