@@ -127,7 +127,7 @@ def test_the_slurm_profile_parses(tmp_path: Path) -> None:
     assert found["rollout_wm"] == found["replay_w2r"] == found["consistency"] == len(plan.cells())
     assert found["rollout_real"] == len(plan.study.domains) * len(plan.study.agents)
     assert found["replay_floor"] == found["rollout_real"]
-    assert found["sft_world_model"] == 1
+    assert found["sft_world_model"] == len(plan.study.domains)
 
 
 def test_the_targets_build_their_part(tmp_path: Path) -> None:
