@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from wmlab.config.recipes import CollectRecipe
-from wmlab.data.collect import _play_task
+from wmlab.data.collect import _play_task, demonstrate
 from wmlab.domains.base import SUCCESS_MARKER, Step, Task
 from wmlab.domains.panels import load_task
 from wmlab.domains.play import check_backend, play_task
@@ -365,3 +365,14 @@ def test_odd_option_values_can_be_clicked(tmp_path: Path) -> None:
 def test_the_domain_is_a_small_picklable_value() -> None:
     assert isinstance(DOMAIN, WebShopDomain)
     assert len(pickle.dumps(DOMAIN)) < 2000
+
+
+def test_only_the_first_tasks_are_demonstrated_where_the_recipe_says_so() -> None:
+    environment = DOMAIN.open()
+    tasks = [environment.load(task_id) for task_id in DOMAIN.task_ids("train", 1, 3)]
+    environment.close()
+    shown = {}
+    for wanted in (None, 2):
+        recipe = CollectRecipe(demonstrations_per_task=1, demonstration_tasks=wanted)
+        shown[wanted] = [row["task_id"] for row in demonstrate(DOMAIN, tasks, recipe, 1, 0)]
+    assert shown == {None: [task.task_id for task in tasks], 2: [task.task_id for task in tasks[:2]]}

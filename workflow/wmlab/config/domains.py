@@ -62,6 +62,12 @@ class DomainSection(Section):
         found: Tasks = getattr(self, split)
         return found
 
+    @property
+    def demonstrations(self) -> int:
+        """Demonstrations wanted: those of the training tasks that get any."""
+        tasks = min(self.train.tasks, self.collect.demonstration_tasks or self.train.tasks)
+        return tasks * self.collect.demonstrations_per_task
+
     def collection(self, split: Split) -> CollectRecipe:
         """What ``wmlab data collect --recipe`` takes; only training tasks get demonstrations."""
         changed: dict[str, int] = {"trajectories_per_task": self.tasks(split).trajectories_per_task}

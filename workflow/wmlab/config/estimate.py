@@ -57,10 +57,7 @@ def stages(plan: Plan) -> list[Stage]:
         for domain in domains
     )
     train_per_domain = train / len(domains)
-    demonstrations = sum(
-        plan.domain(domain).train.tasks * plan.domain(domain).collect.demonstrations_per_task
-        for domain in domains
-    ) / len(domains)
+    demonstrations = sum(plan.domain(domain).demonstrations for domain in domains) / len(domains)
 
     def training(parameters: float, sequences: float, epochs: float) -> float:
         return START + 6 * parameters * sequences * TRAJECTORY * epochs / flops

@@ -39,7 +39,7 @@ def demonstrate(
     Episodes that fail are left out and counted. Raises EnvironmentFailure when most of them fail: then the
     domain's script does not read its goals.
     """
-    jobs = [(domain, task, recipe, seed) for task in tasks]
+    jobs = [(domain, task, recipe, seed) for task in tasks[: recipe.demonstration_tasks]]
     played = track(in_workers(_demonstrate_task, jobs, workers), "demonstrations", len(jobs), "games")
     rows = [row for rows in played for row in rows]
     wanted = len(jobs) * recipe.demonstrations_per_task
