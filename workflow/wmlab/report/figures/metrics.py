@@ -129,8 +129,9 @@ def perturb_contrast(items: Sequence[Loaded]) -> Drawing:
                 )
                 top = max(entry["drop_irrelevant"], entry["drop_target"])
                 if top > 0:
-                    sign = f"{entry['difference']:+.2f}".replace("-", "−").replace("0.", ".")
-                    axis.text(place, top + 0.02, sign, ha="center", va="bottom", fontsize=7)
+                    shown = f"{entry['difference']:+.2f}".replace("-", "−").replace("0.", ".")
+                    shown = "0" if shown[1:] == ".00" else shown
+                    axis.text(place, top + 0.02, shown, ha="center", va="bottom", fontsize=7)
             axis.set_xticks(range(len(contrast)), [metric_label(metric) for metric in contrast])
             for name in axis.get_xticklabels():
                 name.set(rotation=35, ha="right", rotation_mode="anchor")
