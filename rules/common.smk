@@ -75,3 +75,13 @@ def repeated(option, paths):
 def folders(option, files):
     """A command-line option with the folder of every file: nothing when there is none."""
     return repeated(option, [Path(file).parent for file in files])
+
+
+def shown(training):
+    """The options that show a world model its memory; nothing for a model without."""
+    return lambda w, input: (
+        f"--memory {shlex.quote(str(input.memory))}"
+        f" --memory-recipe {shlex.quote(PLAN.memory_recipe(w.domain, training))}"
+        if input.memory
+        else ""
+    )
