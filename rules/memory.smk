@@ -3,6 +3,7 @@
 
 localrules:
     memory,
+    memory_online,
 
 
 rule memory:
@@ -179,3 +180,61 @@ rule memory_removal:
         " --without {input.without:q} --records {input.records:q}"
         " --transitions {input.transitions:q} --shares {params.shares} --seed {params.seed}"
         " --out {output.removal:q} 2>&1 | tee {log:q}"
+
+
+rule memory_online:
+    input:
+        PLAN.online_gains(),
+
+
+rule predict_online:
+    input:
+        weights=lambda w: PLAN.weights(w.domain, w.backbone, w.method, w.seed),
+        memory=lambda w: PLAN.banks(w.domain, w.backbone, w.method),
+        transitions="<results>/decompose/{domain}/test/transitions.parquet",
+        panels=expand(
+            "<results>/panels/{{domain}}/{split}.json", split=["validation", "test"]
+        ),
+    output:
+        predictions="<results>/predict/{domain}/{backbone}/{method}/seed{seed}/online.parquet",
+        bank="<results>/memory/{domain}/{backbone}/{method}/seed{seed}/online.jsonl",
+    log:
+        "<logs>/predict_online/{domain}/{backbone}/{method}/seed{seed}.log",
+    benchmark:
+        "<benchmarks>/predict_online/{domain}/{backbone}/{method}/seed{seed}.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: threads_of("inference")
+    resources:
+        **request("inference"),
+    params:
+        model=subpath(input.weights, parent=True),
+        limit=PLAN.config.evaluation.transitions,
+        memory=shown(training=False),
+        exclude=lambda w, input: repeated("--exclude-panel", input.panels),
+        seed=PLAN.study.seed,
+        code=domain_code("wmlab.cli.predict:states", "ssf"),
+    message:
+        "Predict held-out states with {wildcards.method}, seed {wildcards.seed}, whose memory grows"
+    shell:
+        "python -m wmlab predict states --model {params.model:q}"
+        " --transitions {input.transitions:q} --limit {params.limit} --seed {params.seed}"
+        " {params.memory} {params.exclude} --online {output.bank:q} --threads {threads}"
+        " --out {output.predictions:q} 2>&1 | tee {log:q}"
+
+
+# The same comparison as a removal: with what was executed, and with the study's bank alone.
+use rule memory_removal as online_gain with:
+    input:
+        predictions="<results>/predict/{domain}/{backbone}/{method}/seed{seed}/online.parquet",
+        without="<results>/predict/{domain}/{backbone}/{method}/seed{seed}/predictions.parquet",
+        records="<results>/predict/{domain}/{backbone}/{method}/seed{seed}/retrieval.jsonl",
+        transitions="<results>/decompose/{domain}/test/transitions.parquet",
+    output:
+        removal="<results>/memory/{domain}/{backbone}/{method}/seed{seed}/online.json",
+    log:
+        "<logs>/online_gain/{domain}/{backbone}/{method}/seed{seed}.log",
+    benchmark:
+        "<benchmarks>/online_gain/{domain}/{backbone}/{method}/seed{seed}.tsv"
+    message:
+        "Compare {wildcards.method}, seed {wildcards.seed}, with itself when its memory grows"

@@ -46,6 +46,9 @@ def tables(
     ] = None,
     stats: Annotated[Path | None, typer.Option(help="stats.json of `wmlab stats cells`.")] = None,
     heldout: Annotated[list[str] | None, typer.Option(help="heldout.json files of the GRPO runs.")] = None,
+    removals: Annotated[
+        list[str] | None, typer.Option(help="removal.json files of the memory-augmented models.")
+    ] = None,
     methods: Annotated[
         str, typer.Option(help="Methods that the result tables must hold, comma-separated.")
     ] = "",
@@ -69,6 +72,7 @@ def tables(
         cells=cells or [],
         stats=stats,
         heldout=heldout or [],
+        removals=removals or [],
         methods=[name.strip() for name in methods.split(",") if name.strip()],
         only=[name.strip() for name in only.split(",") if name.strip()],
         allow_incomplete=allow_incomplete,

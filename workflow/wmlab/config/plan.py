@@ -121,6 +121,10 @@ class Plan:
         """What each memory-augmented model loses without its memory."""
         return [f"{self.root}/memory/{model.place}/removal.json" for model in self.memory_models(method)]
 
+    def online_gains(self) -> list[str]:
+        """What each memory-augmented model gains when it remembers what earlier tasks executed."""
+        return [f"{self.root}/memory/{model.place}/online.json" for model in self.memory_models()]
+
     def agent_weights(self, domain: str, agent: str) -> str:
         """Weights of a trained agent."""
         return f"{self.root}/models/{domain}/agents/{agent}/{WEIGHTS}"
@@ -206,8 +210,9 @@ class Plan:
         return real + imagined
 
     def tables(self) -> list[str]:
-        """Names of the tables; the GRPO objective only where something is trained by GRPO."""
-        return [*TABLES, *(["grpo_objective"] if self.methods else [])]
+        """Names of the tables; those of GRPO and of memory only where a model has it."""
+        trained = ["grpo_objective"] if self.methods else []
+        return [*TABLES, *trained, *(["memory"] if self.memory_models() else [])]
 
     def figures(self) -> list[str]:
         """Names of the figures."""

@@ -137,6 +137,16 @@ class Retriever:
         self._cuts = domain == "webshop"
         self._blocks = lru_cache(maxsize=65_536)(self._compose)
 
+    def holding(self, entries: Iterable[Entry]) -> Retriever:
+        """The same retrieval over other entries, whose tasks are not checked."""
+        return Retriever(
+            self.domain,
+            entries,
+            budget=self.budget,
+            count_tokens=self._count,
+            bm25_entries=self._bm25_entries,
+        )
+
     def query(self, history: History, action: str) -> Query:
         """What a prediction asks for."""
         if self.domain == "webshop":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wmlab.errors import InputError
 from wmlab.io.provenance import write_meta
-from wmlab.report import builders, suite
+from wmlab.report import builders, memory, suite
 from wmlab.report.inputs import load_cells, load_objects, load_rows, read_object, require_files
 from wmlab.report.render import write_table_files
 from wmlab.report.tables import Table
@@ -25,6 +25,7 @@ TABLES = (
     "sign_tests",
     "bootstrap",
     "grpo_objective",
+    "memory",
 )
 FIGURES = ("training_curves", "sft_curves", "crpw_cells", "calibration", "cd_diagram", "episode_lengths")
 
@@ -52,13 +53,14 @@ def make_tables(
     cells: Sequence[str],
     stats: Path | None,
     heldout: Sequence[str],
+    removals: Sequence[str],
     methods: Sequence[str],
     only: Sequence[str],
     allow_incomplete: bool,
     started: float,
 ) -> list[Table]:
     """Build every table first, so that nothing is written when one refuses; then write them all."""
-    require_files([*scores, *cells, *heldout, *([str(stats)] if stats else [])])
+    require_files([*scores, *cells, *heldout, *removals, *([str(stats)] if stats else [])])
     makers: dict[str, Callable[[], Table]] = {}
     if scores:
         models = load_objects(scores, builders.SUMMARY_KEYS)
@@ -75,6 +77,9 @@ def make_tables(
     if heldout:
         runs = load_objects(heldout, builders.HELDOUT_KEYS)
         makers["grpo_objective"] = lambda: builders.grpo_objective(runs)
+    if removals:
+        asked = load_objects(removals, memory.REMOVAL_KEYS)
+        makers["memory"] = lambda: memory.memory(asked)
     names = _chosen(only, TABLES, list(makers), "table")
     made = [makers[name]() for name in names]
     for table in made:

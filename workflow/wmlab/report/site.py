@@ -25,6 +25,7 @@ TABLE_ORDER = (
     "sign_tests",
     "bootstrap",
     "grpo_objective",
+    "memory",
     "real_floor",
 )
 FIGURE_ORDER = (
