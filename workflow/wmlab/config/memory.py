@@ -18,7 +18,7 @@ SftPart = partial(SftSettings)
 class MemorySettings(Section):
     """How a bank reaches the prompts of a world model."""
 
-    budget: Count = Field(default=96, description="most tokens of a block, its markers included")
+    budget: Count = Field(default=128, description="most tokens of a block, its markers included")
     position: Literal["action", "system"] = Field(
         default="action",
         description="where the block stands: before the action that is predicted (what precedes it is not computed"

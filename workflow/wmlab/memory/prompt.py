@@ -30,6 +30,14 @@ FIELD = " [SEP] "
 """Between the fields of a page's record: the shop's own separator, so that a model copies what it will write."""
 POSITIONS = ("action", "system")
 AUTHORITY = "Hints from earlier episodes; where the trajectory says otherwise, the trajectory is right."
+EXPECT, AVOID = "in such a case expect ", "in such a case do not "
+OMIT, INVENT, OR, UNLESS = "leave out ", "invent ", " nor ", " unless shown"
+"""The words of hints by rule (``curate``)."""
+_RULE_PHRASES = (
+    *("Key: schema=", "Key: goal=", "; schema=", "; object=", "; target=", "; room=", "; seen="),
+    *(f"\nPositive: {EXPECT}", f"\nNegative: {AVOID}{OMIT}", f"\nNegative: {AVOID}{INVENT}"),
+    *(OR + INVENT, UNLESS, "(object", ", object", ", target"),
+)
 _MARKER = re.compile(r"\[(?=\s*(?:BEGIN|END)\s+[A-Z_]|\s*SUCCESS\s*\])", re.IGNORECASE)
 _ANY_BLOCK = re.compile(
     r"\[BEGIN (?P<name>" + "|".join(BLOCKS.values()) + r")\]\n.*?\n\[END (?P=name)\]\n\n", re.DOTALL
@@ -88,14 +96,10 @@ def render_block(domain: str, rendered: Sequence[str]) -> str:
 
 
 def phrases(domain: str) -> tuple[str, ...]:
-    """What every block of a domain says: a tokenizer that knows these gives each one token."""
+    """What blocks of a domain repeat: a tokenizer that knows these gives each one token."""
     name = block_name(domain)
-    said = (
-        ()
-        if domain == "webshop"
-        else ("\nPositive: in such a case expect ", "\nNegative: in such a case do not ")
-    )
-    return (f"[BEGIN {name}]\n{AUTHORITY}\n", f"\n[END {name}]\n\n", *said)
+    frame = (f"[BEGIN {name}]\n{AUTHORITY}\n", f"\n[END {name}]\n\n")
+    return frame if domain == "webshop" else (*frame, *_RULE_PHRASES)
 
 
 def with_block(content: str, block: str) -> str:
