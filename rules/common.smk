@@ -36,8 +36,9 @@ except InputError as error:
 
 
 def one_of(names):
-    """A wildcard constraint: any of the names, and nothing else."""
-    return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    """A wildcard constraint: any of the names, and nothing else; without names nothing at all."""
+    listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return listed or "(?!)"
 
 
 def threads_of(tier):
