@@ -156,19 +156,18 @@ class Retriever:
     def retrieve(self, history: History) -> Retrieval:
         """The memory of the next prediction; ``history`` ends with the action, in world-model roles."""
         query = self.query(history, history[-1]["content"])
-        own = self._task(history[0]["content"])
         found: list[tuple[int, int, int, float | None]] = []
         for number, chain in enumerate(query.chains):
             for level, probe in enumerate(chain):
                 at = self._at.get(probe)
-                if at is None or self._only[at] == own:
+                if at is None or self._is_own(at, history):
                     continue
                 found.append((at, number, level, None))
                 if self._cuts or self._frame + self._sizes[at] <= self.budget:
                     break  # else the next more general entry may fit
         how = "keyed" if found else "none"
         if not found and query.words and self.entries and self._bm25_entries:
-            found = [(at, -1, -1, score) for at, score in self._nearest(query, own)]
+            found = [(at, -1, -1, score) for at, score in self._nearest(query, history)]
             how = "bm25" if found else "none"
         block, n_tokens, used = self._blocks(tuple(at for at, *_ in found))
         matches = tuple(
@@ -183,6 +182,11 @@ class Retriever:
             for (at, chain, level, score), status in zip(found, used, strict=True)
         )
         return Retrieval(block, n_tokens, how, tuple([c[0][1] for c in query.chains]), matches)
+
+    def _is_own(self, at: int, history: History) -> bool:
+        """Whether the task of ``history`` alone stands behind the entry at this position."""
+        only = self._only[at]
+        return only is not None and only == self._task(history[0]["content"])
 
     def _compose(self, positions: tuple[int, ...]) -> tuple[str, int, tuple[str, ...]]:
         """Block, tokens, and per entry how much of it is in."""
@@ -234,8 +238,8 @@ class Retriever:
         said = " ".join(value for _, value in entry.key)
         return f"{said} {entry.positive}" if self.domain == "webshop" else said
 
-    def _nearest(self, query: Query, own: str) -> list[tuple[int, float]]:
-        """Positions and scores of the best matches that ``own`` may see, best first, ties by id."""
+    def _nearest(self, query: Query, history: History) -> list[tuple[int, float]]:
+        """Positions and scores of the best matches that the history's task may see, best first, ties by id."""
         scorer, vocabulary, chosen = self._searchable
         ids = [vocabulary[word] for word in dict.fromkeys(_words(query.words)) if word in vocabulary]
         if not ids:
@@ -246,7 +250,7 @@ class Retriever:
             (chosen[int(i)], round(float(scores[i]), 6))
             for i in order
             if scores[i] > 0
-            and self._only[chosen[int(i)]] != own
+            and not self._is_own(chosen[int(i)], history)
             and (not query.pages or shop.kind_of_page(self.entries[chosen[int(i)]].key) == query.pages)
         )
         return list(islice(allowed, self._bm25_entries))
