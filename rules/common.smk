@@ -64,8 +64,14 @@ def modules_of(domain, *parts):
 
 
 def domain_code(target, *parts):
-    """Fingerprint of a command and of modules of its domain."""
-    return lambda w: fingerprint(target, *modules_of(w.domain, *parts))
+    """Fingerprint of a command, of modules of its domain, and of the client where a server plays it."""
+
+    def code(w):
+        served = "domain" in parts and "server" in PLAN.domain(w.domain).options
+        client = modules_of("agentgym", "domain") if served else []
+        return fingerprint(target, *modules_of(w.domain, *parts), *client)
+
+    return code
 
 
 def repeated(option, paths):
@@ -85,4 +91,11 @@ def shown(training):
         f" --memory-recipe {shlex.quote(PLAN.memory_recipe(w.domain, training))}"
         if input.memory
         else ""
+    )
+
+
+def options_of(paths):
+    """A command-line option for every named path."""
+    return " ".join(
+        f"--{name} {shlex.quote(str(path))}" for name, path in paths.items()
     )

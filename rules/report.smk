@@ -100,6 +100,7 @@ rule site:
         config="<results>/config.yaml",
         tables=rules.report_tables.output,
         figures=rules.report_figures.output,
+        audits=[rules.perturb.input, rules.ssf.input],
         cells="<results>/stats/cells.parquet",
         stats="<results>/stats/stats.json",
     output:

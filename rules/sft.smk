@@ -19,7 +19,7 @@ rule tokenizer:
     resources:
         **request("light"),
     params:
-        recipe=PLAN.tokenizer_recipe(),
+        recipe=lambda w: PLAN.tokenizer_recipe(w.domain),
         folder=subpath(output.tokenizer, parent=True),
         code=fingerprint("wmlab.cli.train:tokenizer"),
     message:

@@ -13,11 +13,21 @@ from wmlab.io.jsonl import write_jsonl
 from wmlab.io.provenance import write_meta
 from wmlab.io.schemas import CELLS
 from wmlab.io.tables import write_table
+from wmlab.report.figures.canvas import Drawing, style
 
 AGENTS = ("clone-large", "clone-small", "scripted", "scripted-noisy-30")
 SEEDS = {"w2w": (0,), "f1": (0, 1), "em": (0, 1), "behr": (0, 1)}
 SKILL = {"clone-large": 0.7, "clone-small": 0.35, "scripted": 0.98, "scripted-noisy-30": 0.6}
 GAIN = {"copy": -0.3, "w2w": 0.0, "f1": 0.03, "em": 0.01, "behr": 0.08}
+
+
+def stays_on_the_page(drawing: Drawing) -> bool:
+    """Whether nothing of a figure is drawn outside its page (a hundredth of an inch is allowed)."""
+    with style(drawing.name):
+        drawing.figure.draw_without_rendering()
+        box = drawing.figure.get_tightbbox()
+        width, height = drawing.figure.get_size_inches()
+    return bool(min(box.x0, box.y0) >= -0.01 and box.x1 <= width + 0.01 and box.y1 <= height + 0.01)
 
 
 def _meta(path: Path, root: Path, seed: int | None = None, inputs: tuple[Path, ...] = ()) -> None:

@@ -60,7 +60,8 @@ def check_corruption(domain: str, text: str, words: list[str], seed: int) -> Non
 def check_any_text(domain: str, text: str) -> None:
     """Any text is read, and words are never passed over in silence."""
     found = facts(domain, text)
-    assert found or not any(map(str.isalnum, text))
+    words = text.replace("[SEP]", "").replace("[SUCCESS]", "")  # marks of the protocol, not words
+    assert found or not any(map(str.isalnum, words))
     assert all("(" in fact and fact.endswith(")") for fact in found)
 
 

@@ -12,7 +12,14 @@ import pytest
 import yaml
 from wmlab.config.load import check_study, deep_merge, load_study, read_yaml
 from wmlab.config.plan import Plan
-from wmlab.config.recipes import Architecture, CollectRecipe, GrpoRecipe, SftRecipe, load_recipe
+from wmlab.config.recipes import (
+    Architecture,
+    CollectRecipe,
+    GrpoRecipe,
+    SftRecipe,
+    TokenizerRecipe,
+    load_recipe,
+)
 from wmlab.config.root import StudyConfig
 from wmlab.config.schema import schema_text
 from wmlab.errors import InputError
@@ -177,6 +184,9 @@ def test_recipes_are_what_the_commands_accept() -> None:
     plan = Plan(load_study(base=BASE))
     assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "train")).demonstrations_per_task > 0
     assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "test")).demonstrations_per_task == 0
+    assert (plan.domain("textworld").demonstrations, plan.domain("webshop").demonstrations) == (200, 150)
+    assert load_recipe(TokenizerRecipe, plan.tokenizer_recipe("textworld")).digits == "single"
+    assert load_recipe(TokenizerRecipe, plan.tokenizer_recipe("webshop")).digits == "merged"
     assert (
         load_recipe(SftRecipe, plan.sft_recipe("textworld", "tiny")).architecture
         == plan.config.backbones["tiny"]

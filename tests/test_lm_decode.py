@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from wmlab.config.recipes import Architecture
+from wmlab.config.recipes import Architecture, TokenizerRecipe
 from wmlab.lm.base import Sampling
 from wmlab.lm.build import new_model
 from wmlab.lm.decode import RowCache, decode
@@ -22,7 +22,7 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def lm() -> HFModel:
     torch.manual_seed(0)
-    tokenizer = train_tokenizer(TEXTS, 320)
+    tokenizer = train_tokenizer(TEXTS, TokenizerRecipe(vocab_size=320))
     architecture = Architecture(
         hidden_size=32, layers=2, heads=4, kv_heads=2, intermediate_size=64, max_position=512
     )
@@ -124,3 +124,26 @@ def test_fast_chat_encoding_equals_the_template(lm: HFModel) -> None:
     assert (
         lm.tokenizer.decode(lm.tokenizer.encode("  two  spaces\n\n\n> end ")) == "  two  spaces\n\n\n> end "
     )
+
+
+def test_a_shop_page_field_is_the_same_tokens_wherever_it_stands() -> None:
+    pages = [
+        "Back to Search [SEP] B0AAA0001 [SEP] Green Tea, Loose Leaf [SEP] $12.50",
+        "< Prev [SEP] Green Tea, Loose Leaf [SEP] Price: $12.50 [SEP] Buy Now",
+    ] * 4
+    tokenizer = train_tokenizer(pages, TokenizerRecipe(vocab_size=400, digits="merged"))
+    first, second = (tokenizer.encode(page) for page in pages[:2])
+    title = tokenizer.encode("Green Tea, Loose Leaf")
+    separator = tokenizer.encode(" [SEP] ")
+    assert len(separator) == 1
+    for ids in (first, second):
+        found = [i for i in range(len(ids)) if ids[i : i + len(title)] == title]
+        assert len(found) == 1
+        assert ids[found[0] - 1] == ids[found[0] + len(title)] == separator[0]
+    assert [tokenizer.decode(ids) for ids in (first, second)] == pages[:2]
+
+
+@pytest.mark.parametrize(("digits", "tokens"), [("single", 4), ("merged", 1)])
+def test_digits_stand_alone_unless_the_recipe_merges_them(digits: str, tokens: int) -> None:
+    recipe = TokenizerRecipe(vocab_size=300, digits=digits)  # type: ignore[arg-type]
+    assert len(train_tokenizer(["2024"] * 8, recipe).encode("2024")) == tokens

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
+from chat_server import ChatStub, Raw
 from memory_rows import opened, said_empty
 from wmlab.errors import InputError, ModelFailure
-from wmlab.memory import llm
+from wmlab.lm import server as transport
 from wmlab.memory.build import Build
 from wmlab.memory.curate import Hints, RuleCurator
 from wmlab.memory.llm import LLMCurator, bucket_json, check_answer
@@ -31,54 +29,11 @@ def bucket() -> Bucket:
     return made
 
 
-class Server:
-    """Answers each request with the next of ``answers`` (the last one again): text of a chat, or a status."""
-
-    def __init__(self) -> None:
-        self.answers: list[str | int] = []
-        self.requests: list[tuple[dict[str, Any], str | None]] = []
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                server.requests.append((body, self.headers.get("Authorization")))
-                at = min(len(server.requests), len(server.answers)) - 1
-                said = server.answers[at]
-                message = {"choices": [{"message": {"role": "assistant", "content": said}}]}
-                data = json.dumps(message if isinstance(said, str) else {"error": "no"}).encode()
-                if said == "raw":
-                    data = b"<html>"
-                self.send_response(said if isinstance(said, int) else 200)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: object) -> None:
-                """Quiet."""
-
-        self.http = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(llm, "BACKOFF_S", 0.0)
-    monkeypatch.delenv(llm.KEY_VARIABLE, raising=False)
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    made = Server()
-    yield made
-    made.http.shutdown()
-    made.http.server_close()
-
-
-def test_what_the_model_is_asked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(llm.KEY_VARIABLE, "sk-secret")
-    server.answers = [json.dumps(GOOD)]
-    assert LLMCurator(server.url, "m").curate(bucket()) == Hints(GOOD["positive"], GOOD["negative"])
-    body, authorization = server.requests[0]
+def test_what_the_model_is_asked(chat: ChatStub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(transport.KEY_VARIABLE, "sk-secret")
+    chat.answers = [json.dumps(GOOD)]
+    assert LLMCurator(chat.url, "m").curate(bucket()) == Hints(GOOD["positive"], GOOD["negative"])
+    body, authorization = chat.requests[0]
     assert authorization == "Bearer sk-secret" and body["temperature"] == 0.0 and body["model"] == "m"
     shown = json.loads(body["messages"][1]["content"].partition("BUCKET_JSON: ")[2])
     assert shown == json.loads(bucket_json(bucket())) == {
@@ -87,14 +42,14 @@ def test_what_the_model_is_asked(server: Server, monkeypatch: pytest.MonkeyPatch
     }  # fmt: skip
 
 
-def test_prose_is_asked_again_then_replaced(server: Server) -> None:
-    server.answers = ["Sure! Fridges are cold.", json.dumps(GOOD)]
-    asked = LLMCurator(server.url, "m")
+def test_prose_is_asked_again_then_replaced(chat: ChatStub) -> None:
+    chat.answers = ["Sure! Fridges are cold.", json.dumps(GOOD)]
+    asked = LLMCurator(chat.url, "m")
     assert asked.curate(bucket()).positive == GOOD["positive"]
     assert asked.counts == {"broken: not JSON": 1, "asked_again": 1, "answered": 1}
-    assert "not JSON" in server.requests[1][0]["messages"][-1]["content"]
-    server.answers = ["prose"]
-    asked = LLMCurator(server.url, "m")
+    assert "not JSON" in chat.requests[1][0]["messages"][-1]["content"]
+    chat.answers = ["prose"]
+    asked = LLMCurator(chat.url, "m")
     assert asked.curate(bucket()) == RuleCurator().curate(bucket())
     assert asked.counts["fell_back"] == 1 and asked.counts["broken: not JSON"] == 2
 
@@ -125,30 +80,30 @@ def test_fenced_answers_and_measurements_are_taken() -> None:
     assert check_answer("[" * 100_000, bucket()) == "not JSON"
 
 
-def test_servers_that_fail(server: Server) -> None:
-    server.answers = [503, json.dumps(GOOD)]
-    assert LLMCurator(server.url, "m").curate(bucket()).positive == GOOD["positive"]
-    server.requests.clear()
-    server.answers = [401]
+def test_servers_that_fail(chat: ChatStub) -> None:
+    chat.answers = [503, json.dumps(GOOD)]
+    assert LLMCurator(chat.url, "m").curate(bucket()).positive == GOOD["positive"]
+    chat.requests.clear()
+    chat.answers = [401]
     with pytest.raises(ModelFailure, match="status 401"):
-        LLMCurator(server.url, "m").curate(bucket())
-    assert len(server.requests) == 1
-    server.requests.clear()
-    server.answers = [500]
+        LLMCurator(chat.url, "m").curate(bucket())
+    assert len(chat.requests) == 1
+    chat.requests.clear()
+    chat.answers = [500]
     with pytest.raises(ModelFailure, match="status 500"):
-        LLMCurator(server.url, "m").curate(bucket())
-    assert len(server.requests) == 3
-    server.answers = ["raw"]
+        LLMCurator(chat.url, "m").curate(bucket())
+    assert len(chat.requests) == 3
+    chat.answers = [Raw(body=b"<html>")]
     with pytest.raises(ModelFailure, match="no chat completion"):
-        LLMCurator(server.url, "m").curate(bucket())
+        LLMCurator(chat.url, "m").curate(bucket())
     with pytest.raises(ModelFailure, match="no answer"):
         LLMCurator("http://127.0.0.1:9/v1", "m", attempts=1).curate(bucket())
 
 
-def test_a_key_never_shows(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(llm.KEY_VARIABLE, "sk-secret")
-    server.answers = [401]
-    asked = LLMCurator(server.url, "m")
+def test_a_key_never_shows(chat: ChatStub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(transport.KEY_VARIABLE, "sk-secret")
+    chat.answers = [401]
+    asked = LLMCurator(chat.url, "m")
     with pytest.raises(ModelFailure) as failed:
         asked.curate(bucket())
     assert "sk-secret" not in f"{failed.value} {asked!r}"
@@ -160,12 +115,12 @@ def test_urls_are_checked(url: str) -> None:
         LLMCurator(url, "m")
 
 
-def test_a_bank_curated_by_a_model(server: Server) -> None:
-    server.answers = [json.dumps(GOOD)]
-    asked = LLMCurator(server.url, "m")
+def test_a_bank_curated_by_a_model(chat: ChatStub) -> None:
+    chat.answers = [json.dumps(GOOD)]
+    asked = LLMCurator(chat.url, "m")
     rows = [opened("a"), opened("b")]
     entries = list(Build("alfworld", asked).entries(rows, dict.fromkeys("ab", said_empty()).get, "rows"))
     # Both share every key: one request, for the most general key that names their object.
     key = (("schema", "open"), ("object", "fridge"))
     assert [(one.key, one.positive) for one in entries] == [(key, GOOD["positive"])]
-    assert len(server.requests) == 1 and asked.name == "llm:m"
+    assert len(chat.requests) == 1 and asked.name == "llm:m"

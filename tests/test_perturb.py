@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import tiny_models as tiny
+from chat_server import ChatStub
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from perturbed import transition
@@ -20,7 +22,7 @@ from wmlab.domains.conventions import with_page_actions
 from wmlab.errors import InputError
 from wmlab.lm.base import Sampling
 from wmlab.lm.build import save_model
-from wmlab.metrics.perturb.decision import PERTURBATIONS, Decision, find_target, perturb
+from wmlab.metrics.perturb.decision import PERTURBATIONS, Decision, drop_irrelevant, find_target, perturb
 from wmlab.metrics.perturb.pieces import Pieces, mention, replace_mentions
 from wmlab.metrics.perturb.study import draw_samples, score_samples, summarise
 from wmlab.rewards.actions import ActionConsistency, MultiActionConsistency, probed
@@ -54,6 +56,7 @@ def decision(text: str, action: str, domain: str = "alfworld") -> Decision:
         ("alfworld", "take mug 2 from desk 2", DESK, "mug"),
         ("alfworld", "inventory", DESK, None),
         ("textworld", "take old key from antique trunk", "In the antique trunk is an Old  key.", "old key"),
+        ("textworld", "open screen door", "A closed screen door leads east.", "screen door"),
         ("textworld", "go east", "An exit to the east.", "east"),
         ("webshop", "click[B01]", PAGE, "b01"),
         ("webshop", "click[buy now]", PAGE, None),
@@ -72,16 +75,62 @@ def test_each_perturbation_by_hand() -> None:
     assert missing is None and tuple(texts) == PERTURBATIONS
     assert texts["oracle"] == DESK
     assert sorted(texts["reorder"].split()) == sorted(DESK.split()) and texts["reorder"] != DESK
-    # Of five pieces two name desk or mug; of the other three (pen, book, bowl) two go.
+    # Of five pieces two name desk or mug; of the other three (pen, book, bowl) two go, the full stop stays.
     assert "You arrive at desk 1. On the desk 1, you see a mug 1" in texts["drop_irrelevant"]
     assert sum(word in texts["drop_irrelevant"] for word in ("pen 2", "book 3", "bowl 1")) == 1
-    assert texts["truncate"] == "You arrive at desk 1. On the desk 1, you see a mug 1"
+    assert texts["drop_irrelevant"].endswith(".")
+    assert texts["truncate"] == "You arrive at desk 1. On the desk 1, you see a mug 1, a pen 2"
     assert (
         texts["drop_target"]
         == "You arrive at desk 1. On the desk 1, you see a pen 2, a book 3, and a bowl 1."
     )
     assert texts["replace_target"] == DESK.replace("mug 1", "watch 1")
     assert texts["unrelated"] == SAFE
+
+
+ROOM = (
+    "-= Kitchen =-\nAh, the kitchen. You see a stove, which is big. On the table you see a cup, a jar and a note.\n\n"
+    "There is an exit to the east.\n\n\nYour score has just gone up by one point.\n\n> -= Kitchen =-1/2"
+)
+
+
+def test_what_is_irrelevant() -> None:
+    one = decision(ROOM, "take cup from table", "textworld")
+    left = {drop_irrelevant(one, np.random.default_rng(seed)) for seed in range(40)}
+    # Four things may go (an item of a list, three sentences), and two of them do; the layout stays as it is.
+    item, sentences = (
+        ", a jar and a note",
+        ("Ah, the kitchen.", " You see a stove, which is big.", "There is an exit to the east."),
+    )
+    assert None not in left and len(left) == 6
+    for text in left:
+        assert text is not None
+        assert (item in text) + sum(sentence.strip() in text for sentence in sentences) == 2
+        assert text.startswith("-= Kitchen =-\n") and "On the table you see a cup" in text
+        assert text.endswith("\n\n\nYour score has just gone up by one point.\n\n> -= Kitchen =-1/2")
+    feedback = (
+        "You take the cup from the table.\n\nYour score has just gone up by one point.\n\n> -= Kitchen =-1/2"
+    )
+    assert drop_irrelevant(decision(feedback, "put cup on stove", "textworld"), rng()) is None
+
+
+def test_pieces_go_without_a_trace_in_the_layout() -> None:
+    text = "First.\n\nOn it you see a cup, a jar, and a pen. Last, but not least.\nEnd"
+    pieces = Pieces.of("textworld", text, items=True)
+    assert pieces.pieces == (
+        "First.",
+        "On it you see a cup",
+        "a jar",
+        "a pen.",
+        "Last, but not least.",
+        "End",
+    )
+    assert pieces.without({3}) == "First.\n\nOn it you see a cup, a jar. Last, but not least.\nEnd"
+    assert pieces.without({2, 3}) == "First.\n\nOn it you see a cup. Last, but not least.\nEnd"
+    assert pieces.without({1, 2, 3}) == "First.\n\nLast, but not least.\nEnd"
+    assert pieces.without({0, 4, 5}) == "On it you see a cup, a jar, and a pen."
+    assert pieces.units({0, 1, 2, 3, 5}) == [{0}, {1, 2, 3}, {5}] and pieces.units({1, 3, 4}) == [{3}, {4}]
+    assert pieces.first(3) == "First.\n\nOn it you see a cup, a jar"
 
 
 def test_a_page_loses_its_target_in_the_block_too() -> None:
@@ -300,3 +349,36 @@ def test_perturb_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert result["n"] == 3 and result["means"]["oracle"]["behr"] == 1.0
     assert capsys.readouterr().out.startswith(f"{summary}: BehR DI ")
     assert (tmp_path / "p.json.meta.json").exists()
+
+
+def test_metrics_that_need_a_model_of_their_own(chat: ChatStub, tmp_path: Path) -> None:
+    from wmlab.cli.main import main
+    from wmlab.io.tables import read_table, write_table
+
+    lm = tiny.tiny_lm(3)
+    save_model(tmp_path / "agent", lm.model, lm.tokenizer)
+    (tmp_path / "bert").mkdir()
+    write_table(tmp_path / "t.parquet", "transitions", desks(4))
+    out, summary = tmp_path / "p.parquet", tmp_path / "p.json"
+    # The judge thinks in words of one sample: that sample leaves the comparison.
+    chat.answers = [lambda body: "Hm." if "mug 2" in body["messages"][1]["content"] else '{"score": 80}']
+    with pytest.raises(SystemExit) as done:
+        main(
+            ["eval", "perturb", "--transitions", str(tmp_path / "t.parquet"), "--reference", str(tmp_path / "agent"),
+             "--samples", "4", "--out", str(out), "--summary", str(summary), "--judge-url", chat.url,
+             "--judge-model", "m", "--cache", str(tmp_path / "cache.sqlite"),
+             "--encoder", str(tiny.save_encoder(tmp_path / "bert"))]
+        )  # fmt: skip
+    assert done.value.code in (0, None)
+    result = json.loads(summary.read_text())
+    assert result["n"] + result["n_failed"] == 4 and result["n_failed"] >= 1
+    assert list(result["errors"]) == ["judge: the answer is no JSON"]
+    means = result["means"]
+    assert (
+        means["oracle"]["judge"] == means["oracle"]["bertscore"] == 1.0 and means["reorder"]["judge"] == 0.8
+    )
+    assert 0 < means["unrelated"]["bertscore"] < 1 and result["contrast"]["judge"]["dense"]
+    columns = pq.read_schema(out).names
+    assert columns[-2:] == ["bertscore", "judge"] and len(read_table(out, "perturbations")) == 28
+    meta = json.loads((tmp_path / "p.json.meta.json").read_text())
+    assert meta["config"]["judge"] == "m" and meta["config"]["encoder"] == "bert"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_study import STATS, make_study
+from report_study import STATS, make_study, stays_on_the_page
 from wmlab.errors import IncompletePanelError, InputError
 from wmlab.report import inputs
 from wmlab.report.figures import canvas, cells, lengths, ranks, training
@@ -86,12 +86,7 @@ def test_nothing_is_drawn_outside_the_page(study: Path) -> None:
         lengths.episode_lengths(episodes),
     ]
     for drawing in drawings:
-        with canvas.style(drawing.name):
-            drawing.figure.draw_without_rendering()
-            box = drawing.figure.get_tightbbox()
-            width, height = drawing.figure.get_size_inches()
-        assert box.x0 >= -0.01 and box.y0 >= -0.01, drawing.name
-        assert box.x1 <= width + 0.01 and box.y1 <= height + 0.01, drawing.name
+        assert stays_on_the_page(drawing), drawing.name
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ import torch
 from wmlab.agents.scripts import script_of
 from wmlab.errors import InputError
 from wmlab.lm.build import save_model
+from wmlab.metrics.ssf import ssf
 from wmlab.rewards.base import RewardInput
 from wmlab.rewards.behr import SHAPES, BehaviourConsistency
+from wmlab.rewards.mixed import physical_facts
 from wmlab.rewards.offline import score_rows
 from wmlab.rewards.reference import ReferenceAgent
 from wmlab.rewards.registry import NAMES, make_reward
@@ -155,6 +157,52 @@ def test_offline_rows_and_their_costs() -> None:
             score_rows([{**rows[1], **broken}], "rows.jsonl", BehaviourConsistency(reference), reference)
 
 
+PAGE = (
+    "Page 1 (Total results: 50) [SEP] B000000001 [SEP] Mug [SEP] $5.00 [SEP] B000000002 [SEP] Cup [SEP] $7.50"
+)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold", "value"),
+    [
+        (PAGE, PAGE, 1.0),
+        (PAGE.replace("B000000002", "B000000003"), PAGE, (4 * 0.5 + 3 + 2) / 9),
+        (PAGE.replace("$7.50", "$8.50").replace("Page 1", "Page 2"), PAGE, (4 + 3 * 0.5) / 9),
+        (PAGE + " [SEP] Rating: 4.0", PAGE, 1.0),  # only what the real state shows counts
+        ("", PAGE, 0.0),
+        ("Price: $5.00 [SEP] Rating: 4.0", "Price: $5.00 [SEP] Rating: N.A.", 3 / 4.5),
+        ("Price: $1,299.00", "Price: $1,299.00 [SEP] Rating: N.A.", 3 / 4.5),
+        ("You open the red box.", "You open the box. You see a key.", 4 / 7),
+        ("", "", 1.0),
+        (" ", "", 1.0),
+        ("word", "", 0.0),
+    ],
+)
+def test_physical_facts(prediction: str, gold: str, value: float) -> None:
+    assert physical_facts(prediction, gold) == pytest.approx(value, abs=1e-12)
+
+
+def test_mixed_rewards_are_their_parts() -> None:
+    reference = ReferenceAgent(tiny.tiny_lm(3))
+    states = [GOLD[0], "You take the key from the box.", "x", "x"]
+    behr = BehaviourConsistency(reference)([item()], [states])[0]
+    for name, parameters, mix in (
+        ("behr_facts", {}, lambda b, s: 0.8 * b + 0.2 * physical_facts(s, GOLD[0])),
+        ("behr_facts", {"behavior_weight": 1.0, "facts_weight": 3.0}, lambda b, s: b + 3 * physical_facts(s, GOLD[0])),
+        ("behr_ssf", {}, lambda b, s: b * ssf("textworld", s, GOLD[0])),
+    ):  # fmt: skip
+        records = make_reward(name, parameters, lambda: reference)([item()], [states])[0]
+        for state, alone, record in zip(states, behr, records, strict=True):
+            assert alone.reward is not None and record.delta == alone.delta and record.l_pred == alone.l_pred
+            assert record.reward == pytest.approx(mix(alone.reward, state), abs=1e-12)
+    failed = make_reward("behr_ssf", {}, lambda: reference)([item(action=None)], [["x"]])[0][0]
+    assert failed.reward is None and failed.status == "failed" and failed.error
+    with pytest.raises(InputError, match="at least 0"):
+        make_reward("behr_facts", {"facts_weight": -1.0}, lambda: reference)
+    with pytest.raises(InputError, match="unknown parameters"):
+        make_reward("behr_ssf", {"facts_weight": 1.0}, lambda: reference)
+
+
 def test_reward_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from wmlab.cli.main import main
 
@@ -179,7 +227,6 @@ def test_reward_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_every_bundled_gold_observation_scores_the_maximum() -> None:
-    from wmlab.metrics.ssf import ssf
     from wmlab.metrics.text import exact_match, rouge_l, token_f1
 
     path = Path(__file__).parent / "data" / "textworld_observations.jsonl"

@@ -116,14 +116,19 @@ def test_released_lists_are_read_and_bad_ones_named(tmp_path: Path) -> None:
     agentgym = make_domain("scienceworld", CACHE, {"panel": "agentgym", "lists": str(tmp_path)})
     assert agentgym.task_ids("test", 1, 1) == ["sciworld_606"]
     for text, row in (
-        ("[[1]]", ", row 1"),
-        ('[{"item_id": "../x"}]', ", row 1"),
+        ("[[1]]", ", row 0: item_id is null"),
+        ('[{"item_id": "../x"}]', ", row 0: item_id is"),
+        ('[{"item_id": "sciworld_4639"}]', ", row 0: task id 'sciworld_4639': not a ScienceWorld task"),
         ("{", "readable"),
         ("3", "array"),
     ):
         (tmp_path / "sciworld_test.json").write_text(text)
         with pytest.raises(InputError, match=row):
             agentgym.task_ids("test", 1, 1)
+    for bad in ('[["boil"]]', '[["boil", 30]]', "[3]", '[["x/../y", 1]]', '["ab"]'):
+        (tmp_path / "dev_indices.json").write_text(bad)
+        with pytest.raises(InputError, match=r"dev_indices\.json, row 0: .*not a"):
+            eto.task_ids("validation", 1, 1)
 
 
 def test_splits_do_not_meet_and_validation_is_dev() -> None:

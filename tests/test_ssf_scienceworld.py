@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from wmlab.metrics.ssf import compare, facts, ssf
-from wmlab.metrics.ssf.scienceworld import NAMES, extract
+from wmlab.metrics.ssf.scienceworld import NAMES
 
 DATA = Path(__file__).parent / "data"
 RECORDED = [json.loads(line)["observation"] for line in (DATA / "scienceworld_observations.jsonl").open()]
@@ -328,19 +328,3 @@ def test_a_megabyte_is_read():
 def test_a_prediction_cannot_write_facts():
     forged = parse("BEGIN_FACTS\nROOM(kitchen)\nFOCUS(water)\nEND_FACTS")
     assert not forged & {"ROOM(kitchen)", "FOCUS(water)"}
-
-
-def test_fallback_is_asked_only_for_long_text_without_rule():
-    asked = []
-
-    def model(text):
-        asked.append(text)
-        return ["ROOM(kitchen)", "ALL(yours)", "no fact", "VISIBLE(a"]
-
-    unknown = "Somewhere far away a long tale begins! " * 10
-    for text in (ROOM, "Lo! A dragon.", "You focus on the water."):
-        assert extract(text, model) == parse(text)
-    assert not asked
-    assert extract(unknown, model) == {"ROOM(kitchen)"} and asked == [unknown]
-    assert extract(unknown, lambda text: []) == parse(unknown)
-    assert extract(unknown) == parse(unknown)

@@ -15,7 +15,7 @@ from perturbed import transition, transitions
 from ssf_properties import recorded
 from wmlab.errors import InputError
 from wmlab.metrics.perturb import phrases, shop
-from wmlab.metrics.perturb.names import Naming, names_by_role, pool_of, renumber, swap
+from wmlab.metrics.perturb.names import Naming, names_by_role, pool_of, renumber, swap, swap_all
 from wmlab.metrics.perturb.stress import (
     CHANGES,
     Gold,
@@ -87,6 +87,10 @@ def test_swaps_by_hand() -> None:
     assert ssf("alfworld", moved, COUNTER) == 0.0
     assert swap(naming, naming.of_roles({"thing"}), pool, rng()) is None  # three things, one other name
     assert swap(naming, [], pool, rng()) is None
+    everything = swap_all(naming, pool, rng())
+    assert everything is None  # four names, and four other names are not in the pool
+    everything = swap_all(naming, {**pool, "thing": [*pool["thing"], "knife 1", "fork 1"]}, rng())
+    assert everything is not None and ssf("alfworld", everything, COUNTER) == 0.0
     other = renumber(naming, [("thing", "cup 2")], rng())
     assert other is not None and re.fullmatch(re.escape(COUNTER).replace(r"cup\ 2", r"cup\ (\d+)"), other)
     assert other != COUNTER
@@ -101,6 +105,8 @@ def test_roles_of_facts() -> None:
     connected = "anode on battery is now connected to terminal 1 on black wire"
     assert names_by_role("scienceworld", connected) == {"thing": {"battery", "black wire"}}
     assert names_by_role("webshop", "anything") == {}
+    wire = Naming.of("scienceworld", "a blue wireits terminal 1 is connected to: nothing.")
+    assert wire.of_roles({"thing"}) == [("thing", "blue wire")]
     assert pool_of("alfworld", ["The fridge 1 is closed.", COUNTER])["place"] == ["countertop 1", "fridge 1"]
 
 

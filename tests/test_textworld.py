@@ -118,14 +118,31 @@ def test_expert_wins_with_marker_and_score_and_replays_equal() -> None:
     assert (result["gold_success"], result["real_floor"], result["problems"]) == (1.0, 1.0, [])
 
 
-def test_meta_commands_and_empty_actions_are_refused_without_a_turn() -> None:
+def test_meta_commands_and_empty_actions_are_refused_without_a_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     environment = TextWorldEnvironment(CACHE)
+    monkeypatch.chdir(tmp_path)  # where the interpreter would save
     environment.reset(environment.load("textworld_1"))
     status = "-= Bedroom =-0/1"
-    for action in ("", "save", "QUIT", "undo", "tw-print player id", "restart\nlook"):
+    for action in ("", "save", "QUIT", "undo", "tw-print player id", "restart\nlook", "\\help", "look\\s"):
+        step = environment.step(action)
+        assert REFUSAL in step.observation and status in step.observation and not step.done
+    chained = ("look. save", "look.SCRIPT", "look, then restart", "take key and quit", "x bed. tw-print player id", "i; undo")  # fmt: skip
+    for action in chained:
         step = environment.step(action)
         assert REFUSAL in step.observation and status in step.observation and not step.done
     assert "-= Bedroom =-0/2" in environment.step("inventory").observation
+    assert "-= Bedroom =-0/4" in environment.step("look. open chest drawer").observation
+    assert list(tmp_path.iterdir()) == []
+    environment.close()
+
+
+@pytest.mark.parametrize("action", ["é" * 200, "a" + "é" * 200, "\U0001f600" * 60, "b " * 90 + "\U0001f600" * 5, "x" * 10**7])  # fmt: skip
+def test_characters_of_several_bytes_are_not_cut_in_the_middle(action: str) -> None:
+    environment = TextWorldEnvironment(CACHE)
+    environment.reset(environment.load("textworld_1"))
+    assert REFUSAL in environment.step(action).observation
     environment.close()
 
 

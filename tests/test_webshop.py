@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 from wmlab.config.recipes import CollectRecipe
-from wmlab.data.collect import _play_task
+from wmlab.data.collect import _play_task, demonstrate
 from wmlab.domains.base import SUCCESS_MARKER, Step, Task
 from wmlab.domains.panels import load_task
 from wmlab.domains.play import check_backend, play_task
 from wmlab.domains.registry import make_domain
 from wmlab.domains.webshop import pages
-from wmlab.domains.webshop.domain import WebShopDomain
+from wmlab.domains.webshop.domain import WebShopDomain, make
 from wmlab.domains.webshop.environment import WebShopEnvironment, index_of
 from wmlab.domains.webshop.generator import ATTRIBUTES, HUMAN, PRODUCTS, write_catalogue
+from wmlab.domains.webshop.shop import open_shop
 from wmlab.errors import EnvironmentFailure, InputError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -220,6 +221,19 @@ def test_splits_are_disjoint_and_positions_count_from_1() -> None:
     assert pickle.loads(pickle.dumps(DOMAIN)) == DOMAIN
 
 
+def test_a_small_shop_is_split_in_the_published_proportions(tmp_path: Path) -> None:
+    small = make(tmp_path, {"size": 60})
+    goals = open_shop(str(tmp_path), small.settings).n_goals
+    assert goals == 309
+    # 309 / 6910 of the published borders 500 and 1500.
+    sizes = {"test": 22, "validation": 67 - 22, "train": 309 - 67}
+    ids = [task for split, n in sizes.items() for task in small.task_ids(split, 1, n)]
+    assert ids == [f"webshop_{index}" for index in range(goals)]
+    for split, n in sizes.items():
+        with pytest.raises(InputError, match=f"split {split} has {n} tasks"):
+            small.task_ids(split, n, 2)
+
+
 def test_a_published_task_list_is_the_test_split(tmp_path: Path) -> None:
     path = tmp_path / "webshop_test.json"
     path.write_text(
@@ -230,11 +244,11 @@ def test_a_published_task_list_is_the_test_split(tmp_path: Path) -> None:
     others = domain.task_ids("validation", 1, 1000) + domain.task_ids("train", 1, 4000)
     assert len({*others, "webshop_5238", "webshop_912", "webshop_204"}) == 5003
     for text, problem in (
-        ('[{"id": 1}]', "row 1: no item_id"),
-        ("[]", "not a list"),
+        ('[{"id": 1}]', "row 0: item_id is null"),
+        ("[]", "no tasks"),
         ('[{"item_id": "webshop_9999999"}]', "asks for"),
-        ('[{"item_id": "../x"}]', "not a WebShop task"),
-        ('[{"item_id": "webshop_1"}, {"item_id": "webshop_1"}]', "row 2: webshop_1 is there twice"),
+        ('[{"item_id": "../x"}]', "row 0: item_id is "),
+        ('[{"item_id": "webshop_1"}, {"item_id": "webshop_1"}]', "row 1: webshop_1 is there twice"),
     ):
         other = tmp_path / f"{len(problem)}{problem[:2]}.json"
         other.write_text(text)
@@ -351,3 +365,14 @@ def test_odd_option_values_can_be_clicked(tmp_path: Path) -> None:
 def test_the_domain_is_a_small_picklable_value() -> None:
     assert isinstance(DOMAIN, WebShopDomain)
     assert len(pickle.dumps(DOMAIN)) < 2000
+
+
+def test_only_the_first_tasks_are_demonstrated_where_the_recipe_says_so() -> None:
+    environment = DOMAIN.open()
+    tasks = [environment.load(task_id) for task_id in DOMAIN.task_ids("train", 1, 3)]
+    environment.close()
+    shown = {}
+    for wanted in (None, 2):
+        recipe = CollectRecipe(demonstrations_per_task=1, demonstration_tasks=wanted)
+        shown[wanted] = [row["task_id"] for row in demonstrate(DOMAIN, tasks, recipe, 1, 0)]
+    assert shown == {None: [task.task_id for task in tasks], 2: [task.task_id for task in tasks[:2]]}

@@ -64,6 +64,14 @@ def test_scores_equal_bm25s_own_and_chunks_change_nothing(tmp_path: Path) -> Non
     assert len(whole.hits("slip")) <= 50
 
 
+@given(
+    st.lists(st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.5, 2.0]), min_size=1, max_size=80), st.integers(1, 60)
+)
+def test_the_best_are_the_largest_positive_scores(scores: list[float], n: int) -> None:
+    wanted = sorted((place for place, value in enumerate(scores) if value > 0), key=lambda p: (-scores[p], p))
+    assert list(best(np.array(scores, np.float32), n)) == wanted[:n]
+
+
 def test_ties_go_to_the_earlier_document(tmp_path: Path) -> None:
     assert index_of(tmp_path, ["red sock", "blue sock", "red sock"]).hits("red sock") == (0, 2, 1)
     assert best(np.array([0, 2, 2, 1, 2], np.float32), 2) == [1, 2]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thefuzz import fuzz
 from wmlab.domains.webshop import goals, pages
 from wmlab.domains.webshop.build import Sources, build
 from wmlab.domains.webshop.catalogue import Product, RejectedRow, from_record, read_pricing, read_product
@@ -279,7 +280,6 @@ def test_type_factors() -> None:
 @settings(max_examples=300)
 @given(st.text("abc XYZ-'.|é0", max_size=24), st.text("abc XYZ-'.|é0", max_size=24))
 def test_rapidfuzz_compares_as_thefuzz_does(first: str, second: str) -> None:
-    fuzz = pytest.importorskip("thefuzz.fuzz")
     assert similar(first, second) == (fuzz.token_set_ratio(first, second) > 85)
 
 

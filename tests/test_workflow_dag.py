@@ -85,16 +85,20 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the repository, in a folder with a space, whose smoke study counts as finished."""
-    folder = copy_of_repository(tmp_path_factory.mktemp("a study"))
-    listed = snakemake(folder, *SMOKE, "--summary", "all").stdout.splitlines()[1:]
+def finish(folder: Path, *arguments: str) -> Path:
+    """Make a study count as finished in a copy of the repository."""
+    listed = snakemake(folder, *arguments, "--summary", "all").stdout.splitlines()[1:]
     for name in (line.split("\t")[0] for line in listed):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("shell\n")
-    snakemake(folder, *SMOKE, "--touch", "--forceall", "all")
+    snakemake(folder, *arguments, "--touch", "--forceall", "all")
     return folder
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository, in a folder with a space, whose smoke study counts as finished."""
+    return finish(copy_of_repository(tmp_path_factory.mktemp("a study")), *SMOKE)
 
 
 @pytest.fixture
@@ -121,8 +125,9 @@ def test_the_slurm_profile_parses(tmp_path: Path) -> None:
     plan = Plan(load_study(base=ROOT / "config.yaml"))
     assert found["grpo"] == len([model for model in plan.models() if model.method != "w2w"])
     assert found["rollout_wm"] == found["replay_w2r"] == found["consistency"] == len(plan.cells())
-    assert found["rollout_real"] == found["replay_floor"] == len(plan.study.agents)
-    assert found["sft_world_model"] == 1
+    assert found["rollout_real"] == len(plan.study.domains) * len(plan.study.agents)
+    assert found["replay_floor"] == found["rollout_real"]
+    assert found["sft_world_model"] == len(plan.study.domains)
 
 
 def test_the_targets_build_their_part(tmp_path: Path) -> None:
@@ -227,6 +232,22 @@ def test_a_domains_code_reruns_what_opens_or_reads_it(study: Path) -> None:
         "X = 1\n\n\nclass TextWorld",
     )
     assert jobs(study)["panel"] == 3
+
+
+@pytest.mark.slow
+def test_a_served_domain_reruns_with_its_client(study: Path, tmp_path: Path) -> None:
+    client = "workflow/wmlab/domains/agentgym/http.py"
+    edit(study / client, "BACKOFF_S = 0.2", "BACKOFF_S = 0.3")
+    assert jobs(study) == Counter()  # nothing is played on a server
+    folder = copy_of_repository(tmp_path)
+    served = 'domains: {textworld: {options: {server: "http://127.0.0.1:9"}}}\n'
+    (folder / "studies" / "served.yaml").write_text(served)
+    finish(folder, *SMOKE, "studies/served.yaml")
+    edit(folder / client, "BACKOFF_S = 0.2", "BACKOFF_S = 0.3")
+    found = jobs(folder, *SMOKE, "studies/served.yaml")
+    plan = plan_of(folder)
+    assert found["panel"] == 3 and found["rollout_real"] == len(plan.study.agents)
+    assert found["replay_w2r"] == len(plan.models()) * len(plan.study.agents)
 
 
 @pytest.mark.slow

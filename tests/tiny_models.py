@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from wmlab.config.recipes import Architecture
+import torch
+from wmlab.config.recipes import Architecture, TokenizerRecipe
 from wmlab.lm.build import new_model
 from wmlab.lm.hf import HFModel
 from wmlab.lm.tokenizer import train_tokenizer
@@ -25,7 +27,7 @@ ARCHITECTURE = Architecture(
 @cache
 def tokenizer() -> Any:
     texts = [FIRST, *STATES, *STATES.values(), "Thought:\nGo on.\n\nAction:\nopen box"]
-    return train_tokenizer(texts * 3, 400)
+    return train_tokenizer(texts * 3, TokenizerRecipe(vocab_size=400))
 
 
 def tiny_lm(seed: int = 0, name: str = "tiny") -> HFModel:
@@ -61,3 +63,44 @@ def history(n: int) -> list[dict[str, str]]:
     for action, state in pairs[:n]:
         messages += [{"role": "user", "content": action}, {"role": "assistant", "content": state}]
     return [*messages, {"role": "user", "content": pairs[n][0]}]
+
+
+ENCODER_WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "you",
+    "see",
+    "a",
+    "mug",
+    "pen",
+    "on",
+    "the",
+    "desk",
+    "fridge",
+    "is",
+    "open",
+    "closed",
+    ".",
+    ",",
+    "1",
+    "2",
+    "3",
+]
+
+
+def save_encoder(folder: Path) -> Path:
+    """A BERT of a few thousand random weights for texts of up to 38 tokens, saved as any encoder is."""
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    (folder / "vocab.txt").write_text("\n".join(ENCODER_WORDS) + "\n")
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(ENCODER_WORDS), hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
+        intermediate_size=64, max_position_embeddings=40,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=40).save_pretrained(folder)
+    return folder

@@ -119,6 +119,12 @@ def check(
     n: Annotated[
         int, typer.Option("--n", min=1, help="Tasks to check, from the first of the test split.")
     ] = 5,
+    random: Annotated[
+        int,
+        typer.Option(
+            "--random", min=0, help="Also play this many random episodes: crashes, memory, orphans."
+        ),
+    ] = 0,
     options: Options = "{}",
     step_cap: Annotated[int, typer.Option("--step-cap", min=1, help="Most actions played.")] = 50,
     cache: Cache = CACHE,
@@ -126,19 +132,33 @@ def check(
 ) -> None:
     """Replay expert actions twice: gold success, Real-to-Real floor, steps per second. Exit 3 if broken.
 
-    Example: wmlab env check --domain textworld --n 5
+    With --random, also play random episodes in a worker process: errors, memory in MB after a tenth, half
+    and all of them, processes left behind.
+
+    Example: wmlab env check --domain textworld --n 5 --random 500
     """
+    from wmlab.domains.endurance import endure, grows
     from wmlab.domains.play import check_backend
     from wmlab.errors import EnvironmentFailure
     from wmlab.io.atomic import write_json
 
-    result = check_backend(_domain(domain, cache, options), n, step_cap)
+    chosen = _domain(domain, cache, options)
+    result = check_backend(chosen, n, step_cap)
+    lasting = endure(chosen, random, step_cap) if random else None
     if out is not None:
-        write_json(out, result)
+        write_json(out, result if lasting is None else {**result, "random": lasting})
     print(
         f"{domain}: {result['n']} tasks, gold success {result['gold_success']:.3f}, "
         f"floor {result['real_floor']:.3f}, {result['steps_per_s']:.1f} steps/s"
     )
+    if lasting is not None:
+        sizes = "/".join(f"{size:.0f}" for size in lasting["megabytes"])
+        print(
+            f"{domain}: {random} random episodes, {lasting['steps']} steps, {lasting['errors']} errors, "
+            f"memory {sizes} MB, {lasting['left']} processes left"
+        )
+        if lasting["errors"] or lasting["left"] or grows(lasting["megabytes"]):
+            raise EnvironmentFailure(f"{domain}: random play fails, grows or leaves processes: {lasting}")
     if result["gold_success"] < 1 or result["real_floor"] < 1:
         raise EnvironmentFailure(f"{domain}: the backend is broken: {result['problems'][:3]}")
 

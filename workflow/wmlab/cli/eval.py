@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from wmlab.cli.options import Cache, Concurrency, Encoder, EncoderLayer
+
 app = typer.Typer(
     help="Consistency with Real over a frozen panel; perturbation studies and audits of the metrics.",
     no_args_is_help=True,
@@ -197,6 +199,16 @@ def perturb(
     out: Annotated[Path, typer.Option("--out", help="perturbations.parquet to write, a row a text.")],
     summary: Annotated[Path, typer.Option("--summary", help="summary.json to write.")],
     samples: Annotated[int, typer.Option("--samples", min=1, help="Shared samples.")] = 100,
+    encoder: Encoder = None,
+    encoder_layer: EncoderLayer = None,
+    judge_url: Annotated[
+        str | None, typer.Option("--judge-url", help="OpenAI-compatible server, …/v1, of an LLM judge.")
+    ] = None,
+    judge_model: Annotated[
+        str | None, typer.Option("--judge-model", help="Model to ask there; the key: OPENAI_API_KEY.")
+    ] = None,
+    cache: Cache = None,
+    concurrency: Concurrency = 8,
     seed: Seed = 0,
     threads: Annotated[int, typer.Option("--threads", min=1, help="CPU threads.")] = 1,
 ) -> None:
@@ -209,7 +221,10 @@ def perturb(
     from wmlab.io.atomic import write_json
     from wmlab.io.provenance import write_meta
     from wmlab.io.tables import read_table, write_table
+    from wmlab.lm.answers import Questions
     from wmlab.lm.hf import HFModel
+    from wmlab.metrics.bertscore import BertScore
+    from wmlab.metrics.judge import MAX_TOKENS, Judge
     from wmlab.metrics.perturb import study
     from wmlab.rewards.reference import ReferenceAgent
 
@@ -217,20 +232,30 @@ def perturb(
     torch.set_num_threads(threads)
     drawn, skipped = study.draw_samples(read_table(transitions, "transitions"), samples, seed)
     agent = ReferenceAgent(HFModel.load(reference))
-    rows = study.score_samples(drawn, agent)
+    asked: Questions[float] | None = Questions.opened(
+        "judge", judge_url, judge_model, MAX_TOKENS, cache, concurrency
+    )
+    by_model: dict[str, study.ByModel] = {}
+    if encoder is not None:
+        by_model["bertscore"] = BertScore.load(encoder, encoder_layer)
+    if asked is not None:
+        by_model["judge"] = Judge(asked)
+    rows = study.score_samples(drawn, agent, by_model)
     found = study.summarise(rows, seed)
     result = {**found, "n_asked": samples, "skipped": skipped, "reference": agent.lm.model_id, "seed": seed}
-    write_table(out, "perturbations", rows)
+    write_table(out, "perturbations", rows, by_model)
     write_json(summary, result)
+    config: dict[str, Any] = {"reference": agent.lm.model_id, "samples": samples}
+    inputs = [transitions, reference / "model.safetensors"]
+    extra: dict[str, Any] = {"reference_calls": agent.calls, "prefill_tokens": agent.prefill_tokens}
+    if encoder is not None:
+        config |= {"encoder": encoder.name, "encoder_layer": encoder_layer}
+        inputs.append(encoder / "model.safetensors")
+    if asked is not None:
+        config["judge"] = judge_model
+        extra["judge"] = dict(sorted(asked.counts.items()))
     for path in (out, summary):
-        write_meta(
-            path,
-            config={"reference": agent.lm.model_id, "samples": samples},
-            seed=seed,
-            inputs=[transitions, reference / "model.safetensors"],
-            started=started,
-            extra={"reference_calls": agent.calls, "prefill_tokens": agent.prefill_tokens},
-        )
+        write_meta(path, config=config, seed=seed, inputs=inputs, started=started, extra=extra)
     if len(drawn) < samples:
         print(f"warning: {len(drawn)} samples instead of {samples} ({skipped})", file=sys.stderr)
     shown = found["contrast"].get("behr")

@@ -11,6 +11,9 @@ from typer.core import TyperCommand
 
 app = typer.Typer(help="Tables, figures and the report of a study.", no_args_is_help=True)
 
+Perturb = Annotated[list[str] | None, typer.Option(help="summary.json files of `wmlab eval perturb`.")]
+Stress = Annotated[Path | None, typer.Option(help="summary.json of `wmlab eval stress`.")]
+
 
 class ListOptions(TyperCommand):
     """Let a repeatable option take several values in a row: ``--scores a b`` is ``--scores a --scores b``."""
@@ -49,6 +52,9 @@ def tables(
     removals: Annotated[
         list[str] | None, typer.Option(help="removal.json files of the memory-augmented models.")
     ] = None,
+    perturb: Perturb = None,
+    stress: Stress = None,
+    audit: Annotated[Path | None, typer.Option(help="audit.json of `wmlab eval audit`.")] = None,
     methods: Annotated[
         str, typer.Option(help="Methods that the result tables must hold, comma-separated.")
     ] = "",
@@ -73,6 +79,9 @@ def tables(
         stats=stats,
         heldout=heldout or [],
         removals=removals or [],
+        perturb=perturb or [],
+        stress=stress,
+        audit=audit,
         methods=[name.strip() for name in methods.split(",") if name.strip()],
         only=[name.strip() for name in only.split(",") if name.strip()],
         allow_incomplete=allow_incomplete,
@@ -94,6 +103,8 @@ def figures(
     episodes: Annotated[
         list[str] | None, typer.Option(help="Real episodes.jsonl and wm.jsonl files.")
     ] = None,
+    perturb: Perturb = None,
+    stress: Stress = None,
     only: Annotated[
         str, typer.Option(help="Names of the figures to make, comma-separated; default all.")
     ] = "",
@@ -112,6 +123,8 @@ def figures(
         cells=cells or [],
         stats=stats,
         episodes=episodes or [],
+        perturb=perturb or [],
+        stress=stress,
         only=[name.strip() for name in only.split(",") if name.strip()],
         png=png,
         started=started,

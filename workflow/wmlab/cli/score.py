@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from wmlab.cli.options import Cache, Concurrency, Encoder, EncoderLayer
 
 app = typer.Typer(help="Metrics of predicted states, and rewards.", no_args_is_help=True)
 
@@ -25,21 +28,48 @@ def states(
         str, typer.Option("--metrics", help="Comma-separated: em, f1, rouge_l, ssf.")
     ] = "em,f1,rouge_l,ssf",
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes; the order of rows stays.")] = 1,
+    extractor: Annotated[
+        str,
+        typer.Option(
+            "--extractor", help="Who reads the facts: rules, llm, or hybrid (llm where no rule does)."
+        ),
+    ] = "rules",
+    extractor_url: Annotated[
+        str | None,
+        typer.Option("--extractor-url", help="OpenAI-compatible server, …/v1, for llm and hybrid."),
+    ] = None,
+    extractor_model: Annotated[
+        str | None, typer.Option("--extractor-model", help="Model to ask there; the key: OPENAI_API_KEY.")
+    ] = None,
+    cache: Cache = None,
+    concurrency: Concurrency = 8,
 ) -> None:
     """Score predicted observations against the real ones.
 
     Rows are read, scored and written as a stream: the input may be of any length. A pair that cannot be
-    scored gives {"id","error"}.
+    scored gives {"id","error"}, also where a model gave no usable facts.
 
     Example: wmlab score states --domain textworld --input pairs.jsonl --metrics em,f1,ssf --out scores.jsonl
     """
+    from wmlab.errors import InputError
     from wmlab.io.jsonl import open_lines, writing_lines
+    from wmlab.lm.answers import Questions
     from wmlab.metrics.score import check_metrics, score_stream
+    from wmlab.metrics.ssf.extractor import MAX_TOKENS, Extractor
 
     names = list(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
     check_metrics(domain, names)
+    asked: Questions[frozenset[str]] | None = Questions.opened(
+        "extractor", extractor_url, extractor_model, MAX_TOKENS, cache, concurrency
+    )
+    if extractor == "rules" and asked is not None:
+        raise InputError("--extractor rules asks no model; leave --extractor-url out or say llm or hybrid")
+    reader = None if extractor == "rules" else Extractor(domain, extractor, asked)
     with open_lines(input_) as lines, writing_lines(out) as write:
-        totals = score_stream(domain, lines, names, write, workers=workers, source=input_)
+        totals = score_stream(domain, lines, names, write, workers=workers, source=input_, extractor=reader)
+    if asked is not None:
+        counts = ", ".join(f"{name} {n}" for name, n in sorted(asked.counts.items())) or "not asked"
+        print(f"extractor {asked.server.model}: {counts}", file=sys.stderr)
     if out != "-":
         means = ", ".join(f"{name} {mean:.4f}" for name, mean in totals.means().items()) or "no scores"
         print(f"{out}: {totals.rows} rows, {totals.failed} failed; {means}")
@@ -107,9 +137,11 @@ def predictions(
     reference: Annotated[Path, typer.Option("--reference", help="Reference agent's model folder, for BehR.")],
     out: Annotated[Path, typer.Option("--out", help="scores.parquet to write.")],
     summary: Annotated[Path, typer.Option("--summary", help="summary.json to write.")],
+    encoder: Encoder = None,
+    encoder_layer: EncoderLayer = None,
     threads: Threads = 1,
 ) -> None:
-    """Score predictions with every single-step metric: EM, F1, ROUGE-L, SSF, BehR.
+    """Score predictions with every single-step metric: EM, F1, ROUGE-L, SSF, BehR, and BERTScore on request.
 
     Example: wmlab score predictions --predictions p.parquet --transitions t.parquet --reference agent
     --out scores.parquet --summary summary.json
@@ -120,6 +152,7 @@ def predictions(
     from wmlab.io.provenance import write_meta
     from wmlab.io.tables import read_table, write_table
     from wmlab.lm.hf import HFModel
+    from wmlab.metrics.bertscore import BertScore
     from wmlab.metrics.evaluate import score_predictions, summarise
     from wmlab.rewards.reference import ReferenceAgent
 
@@ -127,16 +160,20 @@ def predictions(
     torch.set_num_threads(threads)
     truth = read_table(transitions, "transitions")
     agent = ReferenceAgent(HFModel.load(reference))
-    rows = score_predictions(read_table(predictions, "predictions"), truth, agent, predictions)
+    bertscore = BertScore.load(encoder, encoder_layer) if encoder is not None else None
+    rows = score_predictions(read_table(predictions, "predictions"), truth, agent, predictions, bertscore)
     result = summarise(rows, truth)
-    write_table(out, "scores", rows)
+    write_table(out, "scores", rows, ["bertscore"] if bertscore is not None else [])
     write_json(summary, result)
+    asked = {} if encoder is None else {"encoder": encoder.name, "encoder_layer": encoder_layer}
+    inputs = [predictions, transitions, reference / "model.safetensors"]
+    inputs += [] if encoder is None else [encoder / "model.safetensors"]
     for path in (out, summary):
         write_meta(
             path,
-            config={"reference": agent.lm.model_id},
+            config={"reference": agent.lm.model_id, **asked},
             seed=None,
-            inputs=[predictions, transitions, reference / "model.safetensors"],
+            inputs=inputs,
             started=started,
             extra={"reference_calls": agent.calls, "prefill_tokens": agent.prefill_tokens},
         )

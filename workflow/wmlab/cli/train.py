@@ -59,7 +59,7 @@ def tokenizer(
         ]
         inputs.append(demonstrations)
     said = [phrase for domain in sorted({row["domain"] for row in rows}) for phrase in phrases(domain)]
-    trained = train_tokenizer(texts, settings.vocab_size, said)
+    trained = train_tokenizer(texts, settings, said)
     save_folder(out, trained.save_pretrained)
     write_meta(
         out / "tokenizer.json", config=settings.model_dump(), seed=None, inputs=inputs, started=started

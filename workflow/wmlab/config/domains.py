@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, create_model
 
 from wmlab.config.memory import MemoryChanges
-from wmlab.config.recipes import CollectRecipe, GrpoSettings, SftSettings
+from wmlab.config.recipes import CollectRecipe, GrpoSettings, SftSettings, TokenizerRecipe
 from wmlab.config.section import Count, Real, Section, partial
 from wmlab.domains.registry import DOMAINS
 
@@ -17,6 +17,7 @@ SEEDED = ("textworld", "alfworld")
 """Domains whose tasks are generated from a seed, one range for all splits; 1 to 200 are test tasks."""
 PUBLISHED_TASKS = 200
 
+TokenizerChanges = partial(TokenizerRecipe)
 SftChanges = partial(SftSettings)
 GrpoChanges = partial(GrpoSettings)
 
@@ -44,6 +45,10 @@ class DomainSection(Section):
     collect: CollectRecipe = Field(
         description="how they are played; trajectories_per_task comes from the split"
     )
+    tokenizer: TokenizerChanges = Field(  # type: ignore[valid-type]
+        default_factory=TokenizerChanges,
+        description="keys of section `tokenizer` that differ in this domain",
+    )
     sft: SftChanges = Field(  # type: ignore[valid-type]
         default_factory=SftChanges,
         description="keys of section `sft` that differ in this domain, for its world models",
@@ -60,6 +65,12 @@ class DomainSection(Section):
         """The tasks of ``split``."""
         found: Tasks = getattr(self, split)
         return found
+
+    @property
+    def demonstrations(self) -> int:
+        """Demonstrations wanted: those of the training tasks that get any."""
+        tasks = min(self.train.tasks, self.collect.demonstration_tasks or self.train.tasks)
+        return tasks * self.collect.demonstrations_per_task
 
     def collection(self, split: Split) -> CollectRecipe:
         """What ``wmlab data collect --recipe`` takes; only training tasks get demonstrations."""

@@ -22,6 +22,8 @@ TRAJECTORY = 350  # tokens of a trajectory
 STEP = 25  # tokens of one observation or action
 PROMPT = 200  # tokens of a history
 MEMORY = 3  # tokens of a trajectory with all its memory blocks, as a multiple of its own
+PERTURBED = 7  # texts of a perturbed sample
+ACTIONS = 10  # actions scored for each of them: the logged one and what else could be done
 GAME_SECONDS = 0.1  # one game made or played through in the real environment
 
 
@@ -57,10 +59,7 @@ def stages(plan: Plan) -> list[Stage]:
         for domain in domains
     )
     train_per_domain = train / len(domains)
-    demonstrations = sum(
-        plan.domain(domain).train.tasks * plan.domain(domain).collect.demonstrations_per_task
-        for domain in domains
-    ) / len(domains)
+    demonstrations = sum(plan.domain(domain).demonstrations for domain in domains) / len(domains)
 
     def training(parameters: float, sequences: float, epochs: float) -> float:
         return START + 6 * parameters * sequences * TRAJECTORY * epochs / flops
@@ -135,6 +134,14 @@ def stages(plan: Plan) -> list[Stage]:
             hardware.inference.gpu,
         ),
         Stage(
+            "perturb",
+            len(domains),
+            START
+            + 2 * reference * config.audits.perturbed_samples * PERTURBED * ACTIONS * (PROMPT + STEP) / flops,
+            hardware.inference.gpu,
+        ),
+        Stage("stress test and audits", 2, START, 0),
+        Stage(
             "rollout real",
             len(domains) * len(study.agents),
             START + generation(reference, episode) + GAME_SECONDS * tasks,
@@ -144,7 +151,7 @@ def stages(plan: Plan) -> list[Stage]:
         Stage("replay", cells + len(domains) * len(study.agents), LIGHT + GAME_SECONDS * tasks, 0),
         Stage("consistency", cells, LIGHT, 0),
         Stage("statistics", 2, LIGHT, 0),
-        Stage("report", 3, START, 0),
+        Stage("report", 7, START, 0),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Sections ``evaluation`` and ``stats``."""
+"""Sections ``evaluation``, ``stats`` and ``audits``."""
 
 from __future__ import annotations
 
@@ -25,3 +25,27 @@ class Stats(Section):
     target: Name = Field(description="method that the others are compared with")
     bootstrap: Count = Field(description="resamples of the cells")
     seed: Whole = Field(description="seed of the resampling")
+
+
+class Annotation(Section):
+    """A judged annotation sheet and its key, as ``wmlab eval sheet`` made them."""
+
+    sheet: str = Field(min_length=1, description="CSV with the judgements, relative to the repository")
+    key: str = Field(min_length=1, description="CSV with models and scores")
+
+
+class Audits(Section):
+    """How the metrics themselves are judged; the defaults are the papers' sizes."""
+
+    perturbed_samples: Count = Field(
+        default=100, description="shared samples a domain of the decision-critical perturbations"
+    )
+    stress_examples: Count = Field(
+        default=50, description="examples a class of change and domain of the stress test"
+    )
+    observations: Count = Field(
+        default=100, description="distinct observations a domain whose extraction is audited"
+    )
+    annotation: Annotation | None = Field(
+        default=None, description="blinded judgements that the metrics are compared with; none: no such table"
+    )

@@ -16,11 +16,17 @@ from wmlab.config.recipes import AgentSpec, Architecture, GrpoRecipe, SftRecipe,
 from wmlab.config.root import COPY_METHOD, SFT_METHOD, StudyConfig
 from wmlab.config.section import Section, changed
 from wmlab.config.study import Tier
+from wmlab.report.contents import (
+    PERTURB_FIGURES,
+    PERTURB_TABLES,
+    SSF_FIGURES,
+    SSF_TABLES,
+    STUDY_FIGURES,
+    STUDY_TABLES,
+)
 
 WEIGHTS = "model.safetensors"
 SFT_SEED = 0
-TABLES = ("single_step", "task_level", "calibration", "real_floor", "sign_tests", "bootstrap")
-FIGURES = ("training_curves", "sft_curves", "crpw_cells", "calibration", "cd_diagram", "episode_lengths")
 
 
 @dataclass(frozen=True, order=True)
@@ -210,13 +216,32 @@ class Plan:
         return real + imagined
 
     def tables(self) -> list[str]:
-        """Names of the tables; those of GRPO and of memory only where a model has it."""
-        trained = ["grpo_objective"] if self.methods else []
-        return [*TABLES, *trained, *(["memory"] if self.memory_models() else [])]
+        """Names of the tables of the models; those of GRPO and of memory only where a model has it."""
+        there = {"grpo_objective": bool(self.methods), "memory": bool(self.memory_models())}
+        return [name for name in STUDY_TABLES if there.get(name, True)]
 
     def figures(self) -> list[str]:
-        """Names of the figures."""
-        return list(FIGURES)
+        """Names of the figures of the models."""
+        return list(STUDY_FIGURES)
+
+    def audit_tables(self, part: str) -> list[str]:
+        """Names of the tables that judge the metrics, of the part ``perturb`` or ``ssf``, as far as it has data."""
+        without = {
+            "ssf_weights": "webshop" not in self.study.domains,
+            "ssf_transfer": "cookingworld" not in self.study.domains,
+            "ssf_agreement": self.config.audits.annotation is None,
+        }
+        names = PERTURB_TABLES if part == "perturb" else SSF_TABLES
+        return [name for name in names if not without.get(name, False)]
+
+    def audit_figures(self, part: str) -> list[str]:
+        """Names of the figures that judge the metrics, of the part ``perturb`` or ``ssf``."""
+        return list(PERTURB_FIGURES if part == "perturb" else SSF_FIGURES)
+
+    def annotation(self) -> dict[str, str]:
+        """The judged annotation sheet and its key, {} where the study has none."""
+        given = self.config.audits.annotation
+        return {} if given is None else given.model_dump()
 
     # Slices of the configuration ---------------------------------------------------------------
 
@@ -236,9 +261,9 @@ class Plan:
         """``wmlab data collect --recipe``."""
         return _json(self.domain(domain).collection(split))
 
-    def tokenizer_recipe(self) -> str:
+    def tokenizer_recipe(self, domain: str) -> str:
         """``wmlab train tokenizer --recipe``."""
-        return _json(self.config.tokenizer)
+        return _json(changed(self.config.tokenizer, self.domain(domain).tokenizer))
 
     def sft_recipe(self, domain: str, backbone: str) -> str:
         """``wmlab train sft --role world-model --recipe``."""

@@ -34,6 +34,9 @@ class CollectRecipe(Recipe):
     )
     step_cap: Count = Field(default=50, description="actions after which a trajectory is cut")
     demonstrations_per_task: Whole = Field(default=0, description="expert demonstrations a game, for agents")
+    demonstration_tasks: Count | None = Field(
+        default=None, description="only the first tasks get demonstrations; all of them without it"
+    )
     demonstration_noise: Shares = Field(
         default=(0.0, 0.15), description="shares of harmless detours in them: shown, not taught"
     )
@@ -44,6 +47,11 @@ class TokenizerRecipe(Recipe):
 
     vocab_size: Annotated[int, Field(ge=300)] = Field(
         default=3000, description="entries, the 256 bytes and the special tokens included"
+    )
+    digits: Literal["single", "merged"] = Field(
+        default="single",
+        description="single: a token a digit, so that counters stay countable; merged: prices and product "
+        "numbers may become one token",
     )
 
 

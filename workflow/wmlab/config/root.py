@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from wmlab.config.agents import Agent
 from wmlab.config.domains import PUBLISHED_TASKS, SEEDED, SPLITS, Domains, DomainSection
-from wmlab.config.evaluation import Evaluation, Stats
+from wmlab.config.evaluation import Audits, Evaluation, Stats
 from wmlab.config.filter import Filter
 from wmlab.config.grpo import Method
 from wmlab.config.memory import MEMORY_METHOD, Memory
@@ -40,6 +40,7 @@ class StudyConfig(Section):
     memory: Memory = Field(default_factory=Memory)
     evaluation: Evaluation
     stats: Stats
+    audits: Audits = Field(default_factory=Audits)
 
     def domain(self, name: str) -> DomainSection:
         """Section of a domain of the study."""

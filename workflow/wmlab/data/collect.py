@@ -11,14 +11,13 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 
 from wmlab.config.recipes import CollectRecipe
 from wmlab.domains.base import Domain, RealEnvironment, Task
+from wmlab.domains.jobs import in_workers
 from wmlab.errors import EnvironmentFailure
 from wmlab.io.progress import track
 
@@ -28,9 +27,8 @@ def collect(
 ) -> list[dict[str, Any]]:
     """Trajectory rows (contract ``trajectories``), tasks in order, each played in a worker process."""
     jobs = [(domain, task, split, recipe, seed) for task in tasks]
-    with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
-        played = track(pool.map(_play_task, jobs), f"collect {split}", len(jobs), "games")
-        return [row for rows in played for row in rows]
+    played = track(in_workers(_play_task, jobs, workers), f"collect {split}", len(jobs), "games")
+    return [row for rows in played for row in rows]
 
 
 def demonstrate(
@@ -41,10 +39,9 @@ def demonstrate(
     Episodes that fail are left out and counted. Raises EnvironmentFailure when most of them fail: then the
     domain's script does not read its goals.
     """
-    jobs = [(domain, task, recipe, seed) for task in tasks]
-    with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
-        played = track(pool.map(_demonstrate_task, jobs), "demonstrations", len(jobs), "games")
-        rows = [row for rows in played for row in rows]
+    jobs = [(domain, task, recipe, seed) for task in tasks[: recipe.demonstration_tasks]]
+    played = track(in_workers(_demonstrate_task, jobs, workers), "demonstrations", len(jobs), "games")
+    rows = [row for rows in played for row in rows]
     wanted = len(jobs) * recipe.demonstrations_per_task
     if len(rows) < wanted:
         print(f"demonstrations: {wanted - len(rows)} of {wanted} failed and are left out", file=sys.stderr)

@@ -138,8 +138,8 @@ def read_array(path: str | Path) -> Iterator[Any]:
         raise InputError.at(path, "file not found", "check the path") from None
     except UnicodeDecodeError as error:
         raise InputError.at(path, f"not UTF-8 ({error.reason})", "give the corpus as UTF-8 JSON") from None
-    except OSError as error:
-        raise InputError.at(path, f"cannot be read ({error.strerror})", "give a JSON file") from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        raise InputError.at(path, f"cannot be read ({error})", "give a JSON file") from None
 
 
 def clean_action(action: str, counts: Counter[str]) -> str:

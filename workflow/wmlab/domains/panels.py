@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from wmlab.domains.base import Domain, Options, RealEnvironment, Task
+from wmlab.domains.jobs import in_workers
 from wmlab.domains.registry import make_domain
 from wmlab.errors import InputError
 from wmlab.io.atomic import write_json
@@ -43,10 +43,9 @@ def build_panel(domain: Domain, task_ids: list[str], workers: int) -> list[Task]
     shares = [task_ids[start : start + size] for start in range(0, len(task_ids), size)]
     progress = Progress(f"panel {domain.name}", len(task_ids), "tasks")
     tasks: list[Task] = []
-    with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
-        for share in pool.map(_load_share, [domain] * len(shares), shares):
-            tasks += share
-            progress.update(len(share))
+    for share in in_workers(partial(_load_share, domain), shares, workers):
+        tasks += share
+        progress.update(len(share))
     return tasks
 
 

@@ -1,8 +1,8 @@
 """Real environments in worker processes, stepped in lock-step (EnvironmentBatch).
 
 Parser games are not thread-safe and interpreters can crash, so every episode lives in one of a few
-spawned processes. A worker that dies takes only its own episodes with it: each of them gets an
-EnvironmentFailure, and a fresh worker serves the next reset.
+spawned processes. A worker that dies takes only its own episodes with it: each of them gets a WorkerLost,
+and a fresh worker serves the next reset (``recovery`` plays lost episodes again).
 """
 
 from __future__ import annotations
@@ -21,6 +21,14 @@ Factory = Callable[[], Environment]
 STEP_TIMEOUT_S = 300.0
 
 
+class WorkerLost(EnvironmentFailure):
+    """The worker that held an episode died, or was killed because it did not answer (``hung``)."""
+
+    def __init__(self, message: str, hung: bool = False) -> None:
+        super().__init__(message)
+        self.hung = hung
+
+
 def _serve(connection: Connection, factory: Factory) -> None:
     """Worker loop: {episode index: environment}; a request is a list, so is the answer."""
     episodes: dict[int, Environment] = {}
@@ -37,6 +45,8 @@ def _serve(connection: Connection, factory: Factory) -> None:
                         episodes.pop(index).close()
                     episodes[index] = factory()
                     answers.append((index, episodes[index].reset(payload)))
+                elif index not in episodes:
+                    raise EnvironmentFailure("the episode ended with an earlier worker; reset it")
                 elif kind == "step":
                     answers.append((index, episodes[index].step(payload)))
                 else:
@@ -82,6 +92,10 @@ class WorkerPool:
         self._factory = factory
         self._workers: list[_Worker | None] = [None] * n_workers
 
+    def slot(self, index: int) -> int:
+        """Which worker an episode lives in."""
+        return index % len(self._workers)
+
     def reset(self, tasks: Sequence[Task]) -> list[Observation | Exception]:
         """Start one episode per task, in this order."""
         answers = self._ask("reset", dict(enumerate(tasks)))
@@ -103,7 +117,7 @@ class WorkerPool:
     def _ask(self, kind: str, items: Mapping[int, Any]) -> dict[int, Any]:
         shares: dict[int, list[tuple[int, Any]]] = defaultdict(list)
         for index, payload in items.items():
-            shares[index % len(self._workers)].append((index, payload))
+            shares[self.slot(index)].append((index, payload))
         answers: dict[int, Any] = {}
         pending: dict[Any, int] = {}
         for slot, share in shares.items():
@@ -125,7 +139,7 @@ class WorkerPool:
             ready = wait(list(pending), timeout=STEP_TIMEOUT_S)
             if not ready:
                 for slot in pending.values():
-                    answers.update(self._lost(slot, shares[slot], "did not answer in time"))
+                    answers.update(self._lost(slot, shares[slot], hung=True))
                 break
             for connection in ready:
                 slot = pending.pop(connection)
@@ -135,17 +149,17 @@ class WorkerPool:
                     answers.update(self._lost(slot, shares[slot]))
         return answers
 
-    def _lost(self, slot: int, share: list[tuple[int, Any]], why: str = "died") -> dict[int, Exception]:
+    def _lost(self, slot: int, share: list[tuple[int, Any]], hung: bool = False) -> dict[int, Exception]:
         """Stop the worker of a slot; its episodes fail, later resets get a new one."""
         worker = self._workers[slot]
-        code = worker.process.exitcode if worker is not None else None
+        code = None
         if worker is not None:
             worker.process.kill()
             worker.stop()
+            code = worker.process.exitcode
             self._workers[slot] = None
-        return {
-            index: EnvironmentFailure(f"environment worker {why} (exit code {code})") for index, _ in share
-        }
+        why = f"did not answer in {STEP_TIMEOUT_S:.0f} s" if hung else f"died (exit code {code})"
+        return {index: WorkerLost(f"environment worker {why}", hung) for index, _ in share}
 
     def close(self) -> None:
         """Stop all workers."""

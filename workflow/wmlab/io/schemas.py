@@ -166,3 +166,9 @@ BY_NAME = {
     "perturbations": PERTURBATIONS,
     "stress": STRESS,
 }
+
+OPTIONAL: dict[str, dict[str, pa.DataType]] = {
+    "scores": {"bertscore": pa.float64()},
+    "perturbations": {"bertscore": pa.float64(), "judge": pa.float64()},
+}
+"""Columns a file has only where its study measured them, after those of its contract; readers skip them."""

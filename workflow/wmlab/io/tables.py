@@ -43,10 +43,14 @@ def write_batches(path: str | Path, schema: pa.Schema, rows: Iterable[dict[str, 
     return count
 
 
-def write_rows(path: str | Path, kind: str, rows: Iterable[dict[str, Any]]) -> int:
-    """:func:`write_batches` for contract ``kind``, with its version tag."""
+def write_rows(
+    path: str | Path, kind: str, rows: Iterable[dict[str, Any]], optional: Iterable[str] = ()
+) -> int:
+    """:func:`write_batches` for contract ``kind``, with its version tag and some of its optional columns."""
     tag = {"wmlab.schema": kind, "wmlab.version": str(schemas.VERSION)}
-    return write_batches(path, schemas.BY_NAME[kind].with_metadata(tag), rows)
+    added = [pa.field(name, schemas.OPTIONAL[kind][name]) for name in optional]
+    schema = pa.schema([*schemas.BY_NAME[kind], *added])
+    return write_batches(path, schema.with_metadata(tag), rows)
 
 
 def open_parquet(path: str | Path, schema: pa.Schema, kind: str) -> pq.ParquetFile:
@@ -90,9 +94,11 @@ def read_rows(path: str | Path, kind: str) -> Iterator[dict[str, Any]]:
     return read_batches(path, schemas.BY_NAME[kind], kind)
 
 
-def write_table(path: str | Path, kind: str, rows: Iterable[dict[str, Any]]) -> None:
+def write_table(
+    path: str | Path, kind: str, rows: Iterable[dict[str, Any]], optional: Iterable[str] = ()
+) -> None:
     """:func:`write_rows` where the number of rows is known."""
-    write_rows(path, kind, rows)
+    write_rows(path, kind, rows, optional)
 
 
 def read_table(path: str | Path, kind: str) -> list[dict[str, Any]]:

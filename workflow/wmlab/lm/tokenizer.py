@@ -2,7 +2,8 @@
 
 Environment text is formulaic, so merges may cross spaces inside a sentence: a TextWorld trajectory
 takes about 350 tokens instead of 1,280 with word-bounded merges. Sentences end at ``.``, ``!``, ``?``,
-``,`` or a line break; digits stand alone, so that scores and turn counters stay countable.
+``,`` or a line break; digits stand alone, so that scores and turn counters stay countable, unless the
+recipe merges them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from wmlab.config.recipes import TokenizerRecipe
 
 ROLES = ("system", "user", "assistant")
 END = "<|end|>"
@@ -21,10 +24,12 @@ CHAT_TEMPLATE = (
     "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
-_SENTENCE = r"\n+|[^\n.!?,]*[.!?,]+ ?|[^\n.!?,]+"
+_FIELD = r" ?\[SEP\] ?"  # WebShop's pages are fields between these: a title is the same tokens on every page
+_TEXT = rf"(?:(?!{_FIELD})[^\n.!?,:])"
+_SENTENCE = rf"{_FIELD}|\n+|{_TEXT}*[.!?,:]+ ?|{_TEXT}+"
 
 
-def train_tokenizer(texts: Iterable[str], vocab_size: int, phrases: Sequence[str] = ()) -> Any:
+def train_tokenizer(texts: Iterable[str], recipe: TokenizerRecipe, phrases: Sequence[str] = ()) -> Any:
     """Train on ``texts`` and return a ``PreTrainedTokenizerFast`` with the chat template above.
 
     ``phrases`` become one token each: what the texts never say but prompts repeat.
@@ -34,16 +39,17 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int, phrases: Sequence[str
 
     specials = [PAD, END, *(f"<|{role}|>" for role in ROLES)]
     core = Tokenizer(models.BPE())
+    digits = [pre_tokenizers.Digits(individual_digits=True)] if recipe.digits == "single" else []
     core.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(_SENTENCE), "isolated"),
-            pre_tokenizers.Digits(individual_digits=True),
+            *digits,
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
     core.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
+        vocab_size=recipe.vocab_size,
         special_tokens=specials,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,

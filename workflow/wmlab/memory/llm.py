@@ -9,25 +9,19 @@ that cannot be reached, or refuses, is a ModelFailure: a bank must not depend on
 from __future__ import annotations
 
 import json
-import os
 import re
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
-from wmlab.errors import InputError, ModelFailure
+from wmlab.lm.server import ChatServer
 from wmlab.memory.bank import show_key
 from wmlab.memory.curate import HINT_CHARACTERS, Hints, RuleCurator, ranked
 from wmlab.memory.evidence import object_ids
 from wmlab.memory.prompt import inert
 from wmlab.memory.store import SIDES, Bucket
 
-KEY_VARIABLE = "OPENAI_API_KEY"
-MAX_ANSWER_BYTES = 1 << 20
 MAX_TOKENS = 300
-BACKOFF_S = 0.2
 _SHOWN = 20
 _CONDITIONAL = re.compile(
     r"\b(?:if|when|whenever|where|while|unless|until|once|after|before|in case)\b", re.I
@@ -99,15 +93,7 @@ class LLMCurator:
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError(f"curator {self.url[:100]!r}: not a URL; give one like http://127.0.0.1:8000/v1")
-        if parts.username or parts.query or parts.fragment:
-            raise InputError(
-                f"curator: its URL holds more than an address; put the key into {KEY_VARIABLE} only"
-            )
-        if self.timeout <= 0 or self.attempts < 1:
-            raise InputError("curator: timeout must be above 0 and attempts at least 1")
+        self._server = ChatServer(self.url, self.model, "curator", self.timeout, self.attempts)
 
     @property
     def name(self) -> str:
@@ -121,7 +107,7 @@ class LLMCurator:
             {"role": "user", "content": USER + bucket_json(bucket)},
         ]
         for again in (False, True):
-            text = self._ask(chat)
+            text = self._server.ask(chat, MAX_TOKENS)
             hints = check_answer(text, bucket)
             if isinstance(hints, Hints):
                 self.counts["answered"] += 1
@@ -135,39 +121,3 @@ class LLMCurator:
                 ]
         self.counts["fell_back"] += 1
         return RuleCurator().curate(bucket)
-
-    def _ask(self, chat: list[dict[str, str]]) -> str:
-        """The text of one completion."""
-        import httpx
-
-        key = os.environ.get(KEY_VARIABLE)
-        body = {"model": self.model, "messages": chat, "temperature": 0.0, "max_tokens": MAX_TOKENS}
-        said = ""
-        for attempt in range(self.attempts):
-            if attempt:
-                time.sleep(BACKOFF_S * 2 ** (attempt - 1))
-            try:
-                answer = httpx.post(
-                    f"{self.url.rstrip('/')}/chat/completions",
-                    json=body,
-                    headers={"Authorization": f"Bearer {key}"} if key else {},
-                    timeout=self.timeout,
-                )
-            except httpx.HTTPError as error:
-                said = type(error).__name__
-                continue
-            if answer.status_code == 200:
-                return self._text(answer.content)
-            said = f"status {answer.status_code}"
-            if answer.status_code < 500 and answer.status_code != 429:
-                break
-        raise ModelFailure(f"curator {self.url}: no answer ({said}); check the server and the model's name")
-
-    def _text(self, content: bytes) -> str:
-        try:
-            if len(content) > MAX_ANSWER_BYTES:
-                raise ValueError("too long")
-            text = json.loads(content)["choices"][0]["message"]["content"]
-        except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-            raise ModelFailure(f"curator {self.url}: its answer is no chat completion") from None
-        return text if isinstance(text, str) else ""

@@ -45,6 +45,7 @@ class Episode:
     timing: Mapping[str, float] = field(default_factory=dict)  # seconds
     tokens: Mapping[str, int] = field(default_factory=dict)  # agent, world_model
     task_sha256: str | None = None  # content hash of the task, where the rollout recorded it
+    retries: int = 0  # times the environment's process died and the episode was played again
 
     @property
     def succeeded(self) -> bool:
@@ -93,6 +94,9 @@ def _problem(row: Mapping[str, Any]) -> str | None:
         return "field 'messages' holds something that is not {role, content} of texts"
     if not isinstance(row.get("task_sha256"), str | None):
         return "field 'task_sha256' is not text or null"
+    retries = row.get("retries", 0)
+    if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+        return "field 'retries' is not a whole number from 0"
     return None
 
 
@@ -106,7 +110,8 @@ def _is_message(value: Any) -> bool:
 
 def _episode(row: Mapping[str, Any]) -> Episode:
     messages = tuple({"role": m["role"], "content": m["content"]} for m in row["messages"])
-    chosen = {name: row[name] for name in _KINDS} | {"task_sha256": row.get("task_sha256")}
+    chosen = {name: row[name] for name in _KINDS}
+    chosen |= {"task_sha256": row.get("task_sha256"), "retries": row.get("retries", 0)}
     return Episode(
         **{**chosen, "messages": messages, "actions": tuple(row["actions"]), "reward": float(row["reward"])}
     )
@@ -227,6 +232,7 @@ def _read_upstream_file(path: Path, mode: str, step_cap: int) -> Episode:
         "timing": ours.get("timing", {}),
         "tokens": ours.get("tokens", {}),
         "task_sha256": ours.get("task_sha256"),
+        "retries": ours.get("retries", 0),
     }
     problem = _problem(row)
     if problem is not None:
@@ -290,7 +296,7 @@ def write_upstream(folder: str | Path, episodes: Sequence[Episode], *, wm: Seque
             record["score"] = episode.score
         if episode.error is not None:
             record["note" if "context_overflow" in episode.error else "error"] = episode.error
-        kept = ("agent_id", "model_id", "status", "n_steps", "timing", "tokens", "task_sha256")
+        kept = ("agent_id", "model_id", "status", "n_steps", "timing", "tokens", "task_sha256", "retries")
         record["wmlab"] = {name: getattr(episode, name) for name in kept} | {"actions": list(episode.actions)}
         write_json(root / f"{episode.item_id}.json", record)
     write_json(root / "_metrics.json", _aggregates(mode, episodes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from wmlab.errors import InputError
@@ -16,6 +16,8 @@ from wmlab.rewards.reference import ReferenceAgent
 
 BATCH = 64
 METRICS = ("em", "f1", "rouge_l", "ssf", "behr")
+TextMetric = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
+"""(predictions, golds) → one score a pair."""
 
 
 def score_predictions(
@@ -23,8 +25,9 @@ def score_predictions(
     transitions: Sequence[dict[str, Any]],
     reference: ReferenceAgent,
     source: object,
+    bertscore: TextMetric | None = None,
 ) -> list[dict[str, Any]]:
-    """Score rows (contract ``scores``), in the predictions' order.
+    """Score rows (contract ``scores``), in the predictions' order; with ``bertscore`` a column more.
 
     BehR needs a next action: without one it is null with its reason, like any failed score. Raises
     InputError for a prediction of an unknown transition.
@@ -47,7 +50,11 @@ def score_predictions(
             golds.append(by_id[row["transition_id"]])
         items = [RewardInput(g["domain"], g["history"], g["observation"], g["next_action"]) for g in golds]
         records = behr(items, [[row["prediction"]] for row in batch])
-        for row, gold, record in zip(batch, golds, records, strict=True):
+        added: list[dict[str, float]] = [{} for _ in batch]
+        if bertscore is not None:
+            values = bertscore([row["prediction"] for row in batch], [gold["observation"] for gold in golds])
+            added = [{"bertscore": value} for value in values]
+        for row, gold, record, more in zip(batch, golds, records, added, strict=True):
             text, truth = row["prediction"], gold["observation"]
             rows.append(
                 {
@@ -62,6 +69,7 @@ def score_predictions(
                     "behr": record[0].reward,
                     "behr_delta": record[0].delta,
                     "error": record[0].error,
+                    **more,
                 }
             )
         progress.update(len(batch))
@@ -77,7 +85,7 @@ def summarise(rows: Sequence[dict[str, Any]], transitions: Sequence[dict[str, An
     predictable = [row["em"] for row in rows if row["predictable"]]
     behr = [row["behr"] for row in rows if row["behr"] is not None]
     summary: dict[str, Any] = {"model_id": rows[0]["model_id"] if rows else None, "n": len(rows)}
-    for name in ("em", "f1", "rouge_l", "ssf"):
+    for name in ("em", "f1", "rouge_l", "ssf", *(["bertscore"] if rows and "bertscore" in rows[0] else [])):
         summary[name] = _mean([row[name] for row in rows])
     return {
         **summary,

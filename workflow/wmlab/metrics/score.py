@@ -14,11 +14,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
-from wmlab.errors import EnvironmentFailure, InputError
-from wmlab.metrics import ssf, text
+import orjson
 
+from wmlab.errors import EnvironmentFailure, InputError
+from wmlab.lm.server import AnswerFailure
+from wmlab.metrics import ssf, text
+from wmlab.metrics.ssf.extractor import Extractor
+
+Extracted = ssf.Facts | AnswerFailure
 METRICS = ("em", "f1", "rouge_l", "ssf")
 CHUNK_LINES = 1_000
 CHUNK_BYTES = 1 << 20
@@ -89,14 +95,41 @@ def _text_scores(prediction: str, gold: str, metrics: Sequence[str]) -> dict[str
     return scores
 
 
-def _score_pair(domain: str, number: int, pair: Any, metrics: Sequence[str]) -> dict[str, Any]:
+def _extracted(extractor: Extractor, pairs: Sequence[Any]) -> dict[str, Extracted]:
+    """The facts of every text of the pairs that can be scored."""
+    sides = ((pair["prediction"], pair["gold"]) for pair in pairs if _problem(pair) is None)
+    texts = list(dict.fromkeys(chain.from_iterable(sides)))
+    return dict(zip(texts, extractor.extract(texts), strict=True))
+
+
+def _compare(
+    domain: str, prediction: str, gold: str, found: Mapping[str, Extracted] | None
+) -> ssf.Comparison | AnswerFailure | None:
+    """SSF of a pair by the domain's rules, or of the facts found; None where the domain has no parser."""
+    if found is None:
+        return ssf.compare(domain, prediction, gold) if domain in ssf.PARSERS else None
+    left, right = found[prediction], found[gold]
+    if isinstance(left, AnswerFailure):
+        return left
+    return right if isinstance(right, AnswerFailure) else ssf.compare_facts(left, right)
+
+
+def _score_pair(
+    domain: str,
+    number: int,
+    pair: Any,
+    metrics: Sequence[str],
+    found: Mapping[str, Extracted] | None = None,
+) -> dict[str, Any]:
     problem = _problem(pair)
     if problem is not None:
         identity = pair.get("id") if isinstance(pair, Mapping) else None
         return {"id": identity, "error": f"pair {number}: {problem}"}
     prediction, gold = pair["prediction"], pair["gold"]
     row: dict[str, Any] = {"id": pair["id"]}
-    compared = ssf.compare(domain, prediction, gold) if domain in ssf.PARSERS else None
+    compared = _compare(domain, prediction, gold, found)
+    if isinstance(compared, AnswerFailure):
+        return {**row, "error": f"pair {number}: {compared}"}
     row |= _text_scores(prediction, gold, metrics)
     if compared is not None and "ssf" in metrics:
         row["ssf"] = compared.score
@@ -137,13 +170,19 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
 
 
-# Made once: json.loads and json.dumps with options make one a call.
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+"""Reads what orjson does not, and says what is wrong with a line: lone surrogates, integers of any size."""
 
 
 def _decode(line: bytes, number: int, source: str) -> Any:
     """The object on a line. Raises InputError naming file and row."""
+    try:
+        value = orjson.loads(line)
+    except ValueError:
+        value = None
+    # orjson makes a float of an integer beyond 64 bits; a row must carry its id unchanged.
+    if type(value) is dict and type(value.get("id")) in (str, int):
+        return value
     try:
         value = _DECODER.decode(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -155,25 +194,34 @@ def _decode(line: bytes, number: int, source: str) -> Any:
 
 def _encode(row: dict[str, Any]) -> bytes:
     try:
-        return _ENCODER.encode(row).encode() + b"\n"
-    except UnicodeEncodeError:  # a lone surrogate, which JSON can write only as an escape
+        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # a lone surrogate, which JSON can write only as an escape, or a long integer
         return json.dumps(row, allow_nan=False).encode() + b"\n"
 
 
-def score_chunk(domain: str, metrics: Sequence[str], source: str, chunk: Chunk) -> tuple[bytes, Totals]:
-    """The output lines of a chunk and their totals. Raises InputError for a line that is no JSON object."""
-    totals = Totals(sums=dict.fromkeys(metrics, 0.0))
-    out: list[bytes] = []
+def _pairs(source: str, chunk: Chunk) -> Iterator[tuple[int, Any]]:
+    """Numbers and objects of a chunk's lines. Raises InputError for a line that is no JSON object."""
     for number, line in enumerate(chunk.lines, start=chunk.first):
         if not line.strip():
             continue
         try:
-            pair = _decode(line, number, source)
+            yield number, _decode(line, number, source)
         except InputError:
             if chunk.last and number == chunk.first + len(chunk.lines) - 1 and not line.endswith(b"\n"):
-                break  # the mark of a killed writer
+                return  # the mark of a killed writer
             raise
-        row = _score_pair(domain, number, pair, metrics)
+
+
+def score_chunk(
+    domain: str, metrics: Sequence[str], source: str, chunk: Chunk, extractor: Extractor | None = None
+) -> tuple[bytes, Totals]:
+    """The output lines of a chunk and their totals. Raises InputError for a line that is no JSON object."""
+    totals = Totals(sums=dict.fromkeys(metrics, 0.0))
+    out: list[bytes] = []
+    numbered = list(_pairs(source, chunk))
+    found = _extracted(extractor, [pair for _, pair in numbered]) if extractor is not None else None
+    for number, pair in numbered:
+        row = _score_pair(domain, number, pair, metrics, found)
         totals.rows += 1
         if "error" in row:
             totals.failed += 1
@@ -206,14 +254,19 @@ def score_stream(
     *,
     workers: int = 1,
     source: str = "input",
+    extractor: Extractor | None = None,
 ) -> Totals:
     """Score JSON Lines (with their line ends) and write the rows of :func:`score_pairs` in order.
 
     A pair that cannot be scored gives ``{"id", "error"}``; a line that is no JSON object raises InputError
     naming ``source`` and the line, except a torn last one, which is dropped. Memory is bounded by
-    ``workers * AHEAD`` chunks. Raises EnvironmentFailure when a worker process dies.
+    ``workers * AHEAD`` chunks. Raises EnvironmentFailure when a worker process dies. An ``extractor`` that asks
+    a model reads the facts instead of the domain's rules, a chunk at a time, in this process; a text without
+    facts for a failure gives ``{"id", "error"}``, and ServerFailure ends the stream.
     """
     check_metrics(domain, metrics)
+    if extractor is not None and workers > 1:
+        raise InputError("--workers: a model extracts in one process; use --workers 1 and --concurrency")
     totals = Totals(sums=dict.fromkeys(metrics, 0.0))
 
     def finish(result: tuple[bytes, Totals]) -> None:
@@ -222,7 +275,7 @@ def score_stream(
 
     if workers == 1:
         for chunk in _chunks(lines):
-            finish(score_chunk(domain, metrics, source, chunk))
+            finish(score_chunk(domain, metrics, source, chunk, extractor))
         return totals
     waiting: deque[Future[tuple[bytes, Totals]]] = deque()
     # Spawned, not forked: the caller may have threads.

@@ -1,4 +1,4 @@
-"""Names and order of methods in every table and figure, so that they agree everywhere."""
+"""Names of methods, metrics and changes in every table and figure, so that they agree everywhere."""
 
 from __future__ import annotations
 
@@ -25,12 +25,52 @@ METHOD_NOTES = {
     "mem_behr": "Mem-BehR: GRPO with the behaviour-consistency reward from Mem-SFT, with memory blocks.",
 }
 
+_METRICS = {
+    "behr": "BehR",
+    "multi_action_behr": "Multi-action BehR",
+    "acs": "ACS",
+    "judge": "LLM judge",
+    "f1": "Word F1",
+    "bertscore": "BERTScore",
+    "rouge_l": "ROUGE-L",
+    "em": "EM",
+    "ssf": "SSF",
+}
+
+PERTURBATION_LABELS = {
+    "oracle": "Oracle",
+    "reorder": "Reorder",
+    "drop_irrelevant": "Drop Irrelevant",
+    "truncate": "Truncate",
+    "drop_target": "Drop Target",
+    "replace_target": "Replace Target",
+    "unrelated": "Unrelated",
+}
+
+CHANGE_LABELS = {
+    "paraphrase": "Paraphrase, layout",
+    "entity": "Object, place, entity",
+    "value": "Id, price, number, option",
+    "state": "State flip",
+}
+"""Classes of change of the stress test (memwm.txt, Figure 3)."""
+
 _ORDER = tuple(METHOD_LABELS)
 
 
 def method_label(method: str) -> str:
     """Display name of a method id; an unknown id is its own name."""
     return METHOD_LABELS.get(method, method)
+
+
+def metric_label(metric: str) -> str:
+    """Display name of a metric; an unknown one is its own name."""
+    return _METRICS.get(metric, metric)
+
+
+def kind_label(kind: str) -> str:
+    """Display name of a kind of change: ``location_swap`` is ``Location swap``."""
+    return kind.replace("_", " ").capitalize()
 
 
 def method_key(method: str) -> tuple[int, str]:

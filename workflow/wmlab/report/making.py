@@ -9,25 +9,14 @@ from typing import TYPE_CHECKING
 
 from wmlab.errors import InputError
 from wmlab.io.provenance import write_meta
-from wmlab.report import builders, memory, suite
-from wmlab.report.inputs import load_cells, load_objects, load_rows, read_object, require_files
+from wmlab.report import builders, memory, metric_tables, suite
+from wmlab.report.contents import FIGURES, TABLES
+from wmlab.report.inputs import load_cells, load_objects, load_rows, read_object, require, require_files
 from wmlab.report.render import write_table_files
 from wmlab.report.tables import Table
 
 if TYPE_CHECKING:
     from wmlab.report.figures.canvas import Drawing
-
-TABLES = (
-    "single_step",
-    "task_level",
-    "calibration",
-    "real_floor",
-    "sign_tests",
-    "bootstrap",
-    "grpo_objective",
-    "memory",
-)
-FIGURES = ("training_curves", "sft_curves", "crpw_cells", "calibration", "cd_diagram", "episode_lengths")
 
 
 def _chosen(only: Sequence[str], known: Sequence[str], possible: Sequence[str], kind: str) -> list[str]:
@@ -54,13 +43,17 @@ def make_tables(
     stats: Path | None,
     heldout: Sequence[str],
     removals: Sequence[str],
+    perturb: Sequence[str],
+    stress: Path | None,
+    audit: Path | None,
     methods: Sequence[str],
     only: Sequence[str],
     allow_incomplete: bool,
     started: float,
 ) -> list[Table]:
     """Build every table first, so that nothing is written when one refuses; then write them all."""
-    require_files([*scores, *cells, *heldout, *removals, *([str(stats)] if stats else [])])
+    single = [str(path) for path in (stats, stress, audit) if path is not None]
+    require_files([*scores, *cells, *heldout, *removals, *perturb, *single])
     makers: dict[str, Callable[[], Table]] = {}
     if scores:
         models = load_objects(scores, builders.SUMMARY_KEYS)
@@ -80,15 +73,44 @@ def make_tables(
     if removals:
         asked = load_objects(removals, memory.REMOVAL_KEYS)
         makers["memory"] = lambda: memory.memory(asked)
+    makers |= _metric_tables(perturb, stress, audit)
     names = _chosen(only, TABLES, list(makers), "table")
     made = [makers[name]() for name in names]
     for table in made:
         write_table_files(table, out_dir)
         config = {"table": table.name, "methods": list(methods), "allow_incomplete": allow_incomplete}
         # A table that says why a test is not possible has no rows, so no sources of its own.
-        inputs = table.sources or ((str(stats),) if stats else ())
+        inputs = table.sources or tuple(single or perturb)
         write_meta(out_dir / table.name, config=config, seed=None, inputs=inputs, started=started)
     return made
+
+
+def _metric_tables(
+    perturb: Sequence[str], stress: Path | None, audit: Path | None
+) -> dict[str, Callable[[], Table]]:
+    """Makers of the tables that judge the metrics; an audit makes those that it has data for."""
+    makers: dict[str, Callable[[], Table]] = {}
+    if perturb:
+        studies = metric_tables.load_perturbations(perturb)
+        makers["perturb_contrast"] = lambda: metric_tables.perturb_contrast(studies)
+        makers["perturb_metrics"] = lambda: metric_tables.perturb_metrics(studies)
+        makers["perturb_rewards"] = lambda: metric_tables.perturb_rewards(studies)
+    if stress is not None:
+        tested = read_object(stress)
+        require(tested, metric_tables.STRESS_KEYS, stress)
+        makers["ssf_stress"] = lambda: metric_tables.ssf_stress(tested, str(stress))
+        makers["ssf_stress_kinds"] = lambda: metric_tables.ssf_stress_kinds(tested, str(stress))
+    if audit is not None:
+        audited = read_object(audit)
+        require(audited, metric_tables.AUDIT_KEYS, audit)
+        makers["ssf_audit"] = lambda: metric_tables.ssf_audit(audited, str(audit))
+        if audited["webshop_weights"] is not None:
+            makers["ssf_weights"] = lambda: metric_tables.ssf_weights(audited, str(audit))
+        if audited["transfer"] is not None:
+            makers["ssf_transfer"] = lambda: metric_tables.ssf_transfer(audited, str(audit))
+        if audited["agreement"] is not None:
+            makers["ssf_agreement"] = lambda: metric_tables.ssf_agreement(audited, str(audit))
+    return makers
 
 
 def make_figures(
@@ -98,15 +120,18 @@ def make_figures(
     cells: Sequence[str],
     stats: Path | None,
     episodes: Sequence[str],
+    perturb: Sequence[str],
+    stress: Path | None,
     only: Sequence[str],
     png: bool,
     started: float,
 ) -> list[Drawing]:
     """Draw every figure first, then write them all."""
-    from wmlab.report.figures import canvas, lengths, ranks, training
+    from wmlab.report.figures import canvas, lengths, metrics, ranks, training
     from wmlab.report.figures import cells as cell_figures
 
-    require_files([*curves, *cells, *episodes, *([str(stats)] if stats else [])])
+    single = [str(path) for path in (stats, stress) if path is not None]
+    require_files([*curves, *cells, *episodes, *perturb, *single])
     makers: dict[str, Callable[[], Drawing]] = {}
     if curves:
         runs = load_rows(curves)
@@ -122,6 +147,13 @@ def make_figures(
     if episodes:
         rolled = load_rows(episodes)
         makers["episode_lengths"] = lambda: lengths.episode_lengths(rolled)
+    if perturb:
+        studies = metric_tables.load_perturbations(perturb)
+        makers["perturb_contrast"] = lambda: metrics.perturb_contrast(studies)
+    if stress is not None:
+        tested = read_object(stress)
+        require(tested, metric_tables.STRESS_KEYS, stress)
+        makers["ssf_stress"] = lambda: metrics.ssf_stress(tested, str(stress))
     names = _chosen(only, FIGURES, list(makers), "figure")
     made = [makers[name]() for name in names]
     for drawing in made:

@@ -15,27 +15,10 @@ from wmlab import __version__
 from wmlab.errors import InputError
 from wmlab.io.atomic import write_text
 from wmlab.report import summary, svg, trace, viewer
+from wmlab.report.contents import FIGURES, TABLES
 from wmlab.report.inputs import Loaded, load_cells, read_object
 from wmlab.report.labels import method_label
 
-TABLE_ORDER = (
-    "task_level",
-    "single_step",
-    "calibration",
-    "sign_tests",
-    "bootstrap",
-    "grpo_objective",
-    "memory",
-    "real_floor",
-)
-FIGURE_ORDER = (
-    "crpw_cells",
-    "cd_diagram",
-    "calibration",
-    "episode_lengths",
-    "training_curves",
-    "sft_curves",
-)
 _CONFIGS = ("config.yaml", "config.yml", "config.json")
 
 
@@ -89,7 +72,7 @@ def load_tables(folder: Path) -> dict[str, dict[str, Any]]:
         if not {"name", "title", "columns", "rows", "footnotes"} <= set(value):
             raise InputError.at(path, "not a rendered table", "move it away or make the tables again")
         found[str(value["name"])] = value
-    return {name: found[name] for name in _ordered(list(found), TABLE_ORDER)}
+    return {name: found[name] for name in _ordered(list(found), TABLES)}
 
 
 def _ordered(names: Sequence[str], order: Sequence[str]) -> list[str]:
@@ -100,7 +83,7 @@ def load_figures(folder: Path) -> list[dict[str, Any]]:
     """Inline SVGs with captions and the names of the files beside them."""
     paths = {path.stem: path for path in folder.glob("*.svg")} if folder.is_dir() else {}
     figures = []
-    for name in _ordered(list(paths), FIGURE_ORDER):
+    for name in _ordered(list(paths), FIGURES):
         caption = folder / f"{name}.caption.txt"
         meta = folder / f"{name}{trace.SUFFIX}"
         inputs = list(read_object(meta).get("inputs", {})) if meta.is_file() else []
@@ -180,7 +163,7 @@ def build(inputs: Inputs, out: Path, title: str | None = None, per_cell: int = 3
         power=summary.sample_size(cells, stats),
         config=inputs.config.read_text(encoding="utf-8") if inputs.config else None,
         tables=list(tables.values()),
-        not_made=[known for known in TABLE_ORDER if known not in tables],
+        not_made=[known for known in TABLES if known not in tables],
         figures=figures,
         reports=reports,
         stages=trace.by_stage(entries),

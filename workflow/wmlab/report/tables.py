@@ -14,6 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+_TEXT = (
+    *("domain", "backbone", "method", "agent", "reward", "comparison", "seed"),
+    *("metric", "perturbation", "change", "kind", "scheme", "model", "above", "dense"),
+)
 Direction = Literal["up", "down"]
 Mark = Literal["best", "second", ""]
 
@@ -38,7 +42,7 @@ class Column:
     @property
     def is_text(self) -> bool:
         """Text columns are left-aligned, the others right-aligned."""
-        return self.key in {"domain", "backbone", "method", "agent", "reward", "comparison", "seed"}
+        return self.key in _TEXT
 
 
 @dataclass(frozen=True)

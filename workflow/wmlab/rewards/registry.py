@@ -6,14 +6,18 @@ import difflib
 from collections.abc import Callable
 
 from wmlab.errors import InputError
-from wmlab.rewards import actions
+from wmlab.rewards import actions, mixed
 from wmlab.rewards.base import Reward
 from wmlab.rewards.behr import SHAPES, BehaviourConsistency
 from wmlab.rewards.reference import ReferenceAgent
 from wmlab.rewards.surface import SURFACE, SurfaceReward
 
-NAMES = (*SHAPES, *SURFACE, *actions.NAMES)
-_PARAMETERS = {**{name: {"scale"} for name in SHAPES}, "multi_action_behr": {"scale", "actions"}}
+NAMES = (*SHAPES, *SURFACE, *mixed.NAMES, *actions.NAMES)
+_PARAMETERS = {
+    **{name: {"scale"} for name in SHAPES},
+    **mixed.PARAMETERS,
+    "multi_action_behr": {"scale", "actions"},
+}
 
 
 def needs_reference(name: str) -> bool:
@@ -50,4 +54,6 @@ def make_reward(
         return actions.ActionConsistency(reference())
     if name == "multi_action_behr":
         return actions.MultiActionConsistency(reference(), **parameters)
+    if name in mixed.NAMES:
+        return mixed.make_mixed(name, reference(), **parameters)
     return BehaviourConsistency(reference(), name, **parameters)

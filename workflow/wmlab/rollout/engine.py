@@ -32,6 +32,7 @@ class _Running:
     error: str | None = None
     agent_tokens: int = 0
     model_tokens: int = 0
+    retries: int = 0
     started: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
 
@@ -57,7 +58,8 @@ def rollout(
 
     ``run`` identifies agent, model, panel and cap (``provenance.run_key``): the partial file carries it in
     its name, so a changed run never continues another one's episodes.
-    A failing environment ends its own episode with status ``error``; no episode is dropped.
+    A failing environment ends its own episode with status ``error``; no episode is dropped. ``retries`` of a
+    row counts how often its environment's process died and the episode was played again in another one.
     """
     partial = out.with_name(f".{out.name}.{run[:16]}.partial")
     with JsonlAppender(partial) as done:
@@ -93,6 +95,7 @@ def _play(
     running = []
     for index, episode in enumerate(episodes):
         if episode.status:
+            episode.retries = _retries(environment, index)
             progress.update()
             yield episode
         else:
@@ -116,12 +119,20 @@ def _play(
             if episode.status:
                 ended.append(index)
         if ended:
+            for index in ended:
+                episodes[index].retries = _retries(environment, index)
             environment.release(ended)
             agent.finish([episodes[i].task.task_id for i in ended])
             running = [index for index in running if index not in ended]
             for index in ended:
                 progress.update(1, note=f"{sum(e.success for e in episodes)} won in this batch")
                 yield episodes[index]
+
+
+def _retries(environment: EnvironmentBatch, index: int) -> int:
+    """How often an episode of the batch was started again; 0 where environments cannot be lost."""
+    counts: dict[int, int] = getattr(environment, "retries", {})
+    return counts.get(index, 0)
 
 
 def _advance(
@@ -159,6 +170,7 @@ def _record(episode: _Running, mode: str, agent_id: str, model_id: str | None) -
         "status": episode.status,
         "n_steps": len(episode.actions),
         "error": episode.error,
+        "retries": episode.retries,
         "timing": {"seconds": round(episode.seconds, 3)},
         "tokens": {"agent": episode.agent_tokens, "world_model": episode.model_tokens},
     }

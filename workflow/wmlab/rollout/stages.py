@@ -11,7 +11,7 @@ from wmlab.agents.registry import make_agent
 from wmlab.config.recipes import AgentSpec, load_recipe
 from wmlab.domains.base import EnvironmentBatch
 from wmlab.domains.panels import panel_domain, read_panel
-from wmlab.domains.workers import WorkerPool
+from wmlab.domains.recovery import RecoveringPool
 from wmlab.errors import InputError
 from wmlab.io.provenance import run_key, write_meta
 from wmlab.metrics.episodes import read_episodes
@@ -36,7 +36,7 @@ def run_real(
     _threads(spec, threads)
     run = _Run(panel, out, "real", step_cap, batch, [*_weights(agent_model)], seed)
     agent = make_agent(spec, run.tasks[0].domain, agent_model, seed)
-    with WorkerPool(panel_domain(panel, cache).open, workers) as pool:
+    with RecoveringPool(panel_domain(panel, cache).open, workers) as pool:
         run.play(
             pool, agent, spec.agent_id, None, {"agent": spec.model_dump(mode="json"), "threads": threads}
         )
@@ -90,7 +90,7 @@ def run_replay(
             "finish that rollout first",
         )
     first = recorded[0]
-    with WorkerPool(panel_domain(panel, cache).open, workers) as pool:
+    with RecoveringPool(panel_domain(panel, cache).open, workers) as pool:
         run.play(pool, RecordedAgent(recorded), first.agent_id, first.model_id, {})
 
 
@@ -134,10 +134,18 @@ class _Run:
             batch_size=self.batch,
             run=run_key(config, self.seed, self.inputs),
         )
-        write_meta(self.out, config=config, seed=self.seed, inputs=self.inputs, started=self.started)
         errors = sum(row["status"] == "error" for row in rows)
+        retries = sum(row.get("retries", 0) for row in rows)
+        write_meta(
+            self.out,
+            config=config,
+            seed=self.seed,
+            inputs=self.inputs,
+            started=self.started,
+            extra={"errors": errors, "retries": retries},
+        )
         won = sum(row["success"] for row in rows)
-        print(f"{self.out}: {won}/{len(rows)} won, {errors} errors")
+        print(f"{self.out}: {won}/{len(rows)} won, {errors} errors, {retries} retries")
 
 
 def _threads(spec: AgentSpec, threads: int) -> None:

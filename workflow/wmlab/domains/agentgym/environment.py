@@ -7,6 +7,7 @@ from wmlab.domains.agentgym.http import Server
 from wmlab.domains.agentgym.protocols import Dialect, First, ServerProtocol, protocol_of
 from wmlab.domains.base import Observation, Step, Task
 from wmlab.domains.conventions import goal_of, item_number, task_type_of
+from wmlab.domains.replaying import replayed
 from wmlab.errors import EnvironmentFailure, InputError
 
 MAX_QUERY_CHARACTERS = 1_000  # a search holds a product's whole title
@@ -111,17 +112,7 @@ class AgentGymEnvironment:
         if self._task is None:
             raise EnvironmentFailure("fork before reset; call reset first")
         twin = AgentGymEnvironment(self.server, self.domain, self.dialect, self.match)
-        try:
-            twin.reset(self._task)
-            for place, (action, seen) in enumerate(self._played):
-                if twin.step(action).observation != seen:
-                    raise EnvironmentFailure(
-                        f"{self._task.task_id}: the server is not deterministic (step {place})"
-                    )
-        except Exception:
-            twin.close()
-            raise
-        return twin
+        return replayed(twin, self._task, self._played)
 
     def close(self) -> None:
         """Free the environment on the server. A server that is gone holds nothing: no error."""

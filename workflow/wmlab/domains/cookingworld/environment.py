@@ -15,6 +15,7 @@ from wmlab.domains.actions import normalise_action
 from wmlab.domains.base import SUCCESS_MARKER, Observation, Step, Task
 from wmlab.domains.cookingworld.kitchen import Kitchen
 from wmlab.domains.java import Lease, jar_of
+from wmlab.domains.replaying import replayed
 from wmlab.errors import EnvironmentFailure, InputError
 
 DOMAIN = "cookingworld"
@@ -101,20 +102,22 @@ class CookingWorldEnvironment:
         self.every_step = every_step or expert
         self.plans = expert
         self._game: _Game | None = None
-        self._history: list[str] = []
-        self._first = ""
+        self._played: list[tuple[str, str]] = []
+        self._task: Task | None = None
         self._plan: list[str] | None = None
         self._done = True
 
     def load(self, task_id: str) -> Task:
         """The task behind an id: its goal and initial observation, from the game itself."""
         observation = self._start(task_id)
-        return Task(task_id, DOMAIN, self._now.task, observation.text)
+        self._task = Task(task_id, DOMAIN, self._now.task, observation.text)
+        return self._task
 
     def reset(self, task: Task) -> Observation:
         """Start the task. Raises EnvironmentFailure when the game differs from the frozen task."""
         observation = self._start(task.task_id)
         task.check(observation.text)
+        self._task = task
         return observation
 
     @property
@@ -127,12 +130,10 @@ class CookingWorldEnvironment:
         seed = seed_of(task_id)
         self.close()
         game = self._game = _Game(self.parameters, seed, self.plans)
-        self._history, self._done = [], False
+        self._played, self._done = [], False
         self._plan = list(game.gold) if self.plans else None
-        self._first = (
-            f"{game.task}\n{game.state['observation']}{ADMISSIBLE_PREFIX}{', '.join(game.admissible)}"
-        )
-        return Observation(self._first, game.admissible)
+        text = f"{game.task}\n{game.state['observation']}{ADMISSIBLE_PREFIX}{', '.join(game.admissible)}"
+        return Observation(text, game.admissible)
 
     def step(self, action: str) -> Step:
         """Send one command. Raises EnvironmentFailure after the end or when the engine fails."""
@@ -142,14 +143,15 @@ class CookingWorldEnvironment:
         command = normalise_action(action)
         before = float(game.state["score"])
         text = game.act(command)
-        self._history.append(command)
         self._done = game.done
         success = bool(game.state["tasksuccess"])
+        text += SUCCESS_MARKER if success else ""
+        self._played.append((command, text))
         if self._plan is not None:
             # On the plan: go on. Off it: think anew when asked.
             self._plan = self._plan[1:] if self._plan[:1] == [command] else None
         return Step(
-            text + (SUCCESS_MARKER if success else ""),
+            text,
             float(game.state["score"]) - before,
             self._done,
             success,
@@ -172,7 +174,7 @@ class CookingWorldEnvironment:
         twin = _Game(self.parameters, self._now.seed, False)
         try:
             kitchen.read("", str(twin.state["observation"]))
-            for command in self._history:
+            for command, _ in self._played:
                 kitchen.read(command, twin.act(command))
             kitchen.stale = False
             plan: list[str] = []
@@ -188,16 +190,10 @@ class CookingWorldEnvironment:
 
     def fork(self) -> CookingWorldEnvironment:
         """An independent game at this point, by replaying the commands (the engine cannot copy)."""
+        if self._task is None:
+            raise EnvironmentFailure("no episode; call reset first")
         twin = CookingWorldEnvironment(self.parameters, every_step=self.every_step, expert=self.plans)
-        twin._game = _Game(self.parameters, self._now.seed, self.plans)
-        for command in self._history:
-            twin._game.act(command)
-        twin._history, twin._first, twin._done = list(self._history), self._first, self._done
-        twin._plan = None if self._plan is None else list(self._plan)
-        if twin._game.state != self._now.state:
-            twin.close()
-            raise EnvironmentFailure("fork: the replayed game differs")
-        return twin
+        return replayed(twin, self._task, self._played)
 
     def close(self) -> None:
         """Give the JVM back; it ends with this process at the latest."""

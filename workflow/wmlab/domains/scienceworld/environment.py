@@ -12,6 +12,7 @@ from pathlib import Path
 
 from wmlab.domains.actions import normalise_action
 from wmlab.domains.base import SUCCESS_MARKER, Observation, Step, Task
+from wmlab.domains.replaying import replayed
 from wmlab.domains.scienceworld.engine import Engine
 from wmlab.domains.scienceworld.gold import gold_path
 from wmlab.domains.scienceworld.tasks import parse
@@ -46,8 +47,8 @@ class ScienceWorldEnvironment:
         self.counts: Counter[str] = Counter()
         self._engine: Engine | None = None
         self._pair: tuple[str, int] | None = None
-        self._first = ""
-        self._history: list[str] = []
+        self._task: Task | None = None
+        self._played: list[tuple[str, str]] = []
         self._menu: dict[str, str] = {}
         self._walk: Walk | None = None
         self._privileged: dict[tuple[str, int], str] = {}
@@ -57,12 +58,14 @@ class ScienceWorldEnvironment:
     def load(self, task_id: str) -> Task:
         """The task behind an id. Raises InputError for an unknown id."""
         first = self._start(task_id)
-        return Task(task_id, DOMAIN, self._world.description(), first)
+        self._task = Task(task_id, DOMAIN, self._world.description(), first)
+        return self._task
 
     def reset(self, task: Task) -> Observation:
         """Start the task. Raises EnvironmentFailure when its first observation differs from the frozen one."""
         first = self._start(task.task_id)
         task.check(first)
+        self._task = task
         return Observation(first, self.admissible())
 
     @property
@@ -93,21 +96,18 @@ class ScienceWorldEnvironment:
             self.close()
             self._engine = Engine()
         engine = self._engine
-        self._pair, self._history, self._menu, self._walk = pair, [], {}, None
+        self._pair, self._played, self._menu, self._walk = pair, [], {}, None
         self._score, self._done = 0, False
         gold = None
         if self.plans:
             gold = gold_path(self.cache_dir, engine, *pair, self.simplification)
             self.counts["unfinished"] += not gold.finished
-        self._first = self._begin(engine)
-        if gold is not None:
-            self._walk = Walk(gold, self._first)
-        return self._first
-
-    def _begin(self, engine: Engine) -> str:
-        engine.load(*self._now, self.simplification)
+        engine.load(*pair, self.simplification)
         description = engine.description()
-        return f"{description}\n{engine.act('look around').text}"
+        first = f"{description}\n{engine.act('look around').text}"
+        if gold is not None:
+            self._walk = Walk(gold, first)
+        return first
 
     def admissible(self) -> tuple[str, ...]:
         """Actions to try now: a menu's numbers, else plausible ones, or with ``exact`` all valid ones."""
@@ -123,7 +123,6 @@ class ScienceWorldEnvironment:
             raise EnvironmentFailure("step after the end of the episode; call reset first")
         command = normalise_action(action)
         answer = self._world.act(command)
-        self._history.append(command)
         self._menu = menu_options(answer.text)
         reward = float(answer.score - self._score)
         self._score = answer.score
@@ -139,9 +138,9 @@ class ScienceWorldEnvironment:
         admissible = self.admissible() if self.every_step and not self._done else None
         if self.every_step and self._done:
             admissible = ()
-        return Step(
-            answer.text + (SUCCESS_MARKER if success else ""), reward, self._done, success, admissible
-        )
+        text = answer.text + (SUCCESS_MARKER if success else "")
+        self._played.append((command, text))
+        return Step(text, reward, self._done, success, admissible)
 
     def expert(self) -> list[str]:
         """The frozen gold path from here on, after undoing detours where possible; [] when it is lost."""
@@ -167,23 +166,13 @@ class ScienceWorldEnvironment:
 
     def fork(self) -> ScienceWorldEnvironment:
         """An independent episode at this point, by replaying the actions in it (the simulator cannot copy)."""
-        twin = ScienceWorldEnvironment(
-            self.cache_dir,
-            simplification=self.simplification,
-            every_step=self.every_step,
-            exact=self.exact,
-            expert=self.plans,
-        )
-        twin._engine, twin._pair = Engine(), self._now
-        twin._first = twin._begin(twin._engine)
-        for command in self._history:
-            twin._engine.act(command)
-        if twin._first != self._first or twin._engine.score != self._score:
-            twin.close()
-            raise EnvironmentFailure("fork: the replayed episode differs")
-        twin._history, twin._menu = list(self._history), dict(self._menu)
-        twin._score, twin._done = self._score, self._done
-        twin._walk = self._walk.copy() if self._walk is not None else None
+        if self._task is None:
+            raise EnvironmentFailure("no episode; call reset first")
+        twin = ScienceWorldEnvironment(self.cache_dir, simplification=self.simplification, expert=self.plans)
+        twin.every_step = False  # nobody reads the lists on the way
+        replayed(twin, self._task, self._played)
+        twin.every_step, twin.exact = self.every_step, self.exact
+        twin.counts.clear()
         return twin
 
     def close(self) -> None:

@@ -8,11 +8,9 @@ variation can be named ``scienceworld_<task>_<variation>``.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from wmlab.errors import InputError
 
@@ -164,25 +162,31 @@ def _interleave(groups: Iterable[tuple[str, range]]) -> list[Pair]:
 
 
 def _listed(panel: str, split: str, tasks: tuple[str, ...], folder: Path) -> list[str]:
+    from wmlab.data.contexts import read_task_ids
+
     name = f"{SPLITS[split]}_indices.json" if panel == "eto" else f"sciworld_{split}.json"
     path = folder / name
-    try:
-        rows: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError.at(path, f"not a readable task list ({error})", "see option lists") from None
-    if not isinstance(rows, list):
-        raise InputError.at(path, "not a JSON array", "give the released task list")
-    ids = []
-    for number, row in enumerate(rows, start=1):
+    ids = _read_eto(path) if panel == "eto" else read_task_ids(path, "scienceworld")
+    kept = []
+    for number, task_id in enumerate(ids):
         try:
-            task_id = str(row["item_id"]) if isinstance(row, dict) else _name((_modern(row[0]), int(row[1])))
             task, _ = parse(task_id)
-        except (KeyError, IndexError, TypeError, ValueError, InputError) as error:
-            raise InputError.at(
-                path, f"not a task ({error})", "give the released task list", number
-            ) from None
+        except InputError as error:
+            raise InputError.at(path, str(error), "give the released task list", number) from None
         if task in tasks:
-            ids.append(task_id)
+            kept.append(task_id)
+    return kept
+
+
+def _read_eto(path: Path) -> list[str]:
+    from wmlab.data.corpora import read_array
+
+    ids = []
+    for number, row in enumerate(read_array(path)):
+        try:
+            ids.append(_name((_modern(row[0]), int(row[1]))))
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise InputError.at(path, f"not a task ({error})", "give ETO's list", number) from None
     return ids
 
 

@@ -71,10 +71,3 @@ class Walk:
             for verb, inverse in _INVERSE.items():
                 if action.startswith(f"{verb} "):
                     self._undo.append(f"{inverse} {action.removeprefix(verb).strip()}")
-
-    def copy(self) -> Walk:
-        """An independent copy."""
-        twin = Walk(self._gold, "")
-        twin.__dict__.update(self.__dict__)
-        twin._undo, twin._menu = list(self._undo), dict(self._menu)
-        return twin

@@ -19,6 +19,10 @@ from wmlab.errors import EnvironmentFailure
 DOMAIN = "textworld"
 ADMISSIBLE_PREFIX = "\nAVAILABLE ACTIONS: "
 REFUSAL = "That's not a verb I recognise."
+# What the interpreter's input line holds; it answers with half a character when one is cut.
+_MAX_BYTES = 196
+# The interpreter's own commands (help, hot keys) start with a backslash; some print for ever.
+_ESCAPE = "\\"
 # Commands that reach past the game: files, restarts, the framework's own state printing.
 _META = re.compile(
     r"(?:quit|q|restart|restore|save|undo|script|unscript|transcript|verify|version|superbrief|brief|verbose|notify"
@@ -26,6 +30,12 @@ _META = re.compile(
     r"|tw-",
     re.IGNORECASE,
 )
+_NEXT = re.compile(r"[.,;]|\b(?:then|and)\b", re.IGNORECASE)  # what may stand between two commands of a line
+
+
+def _reaches_past(command: str) -> bool:
+    """Whether any command of the line is one of the interpreter's or the framework's."""
+    return any(_META.match(part.strip()) for part in _NEXT.split(command))
 
 
 class TextWorldEnvironment:
@@ -95,8 +105,8 @@ class TextWorldEnvironment:
         """Send one command. Raises EnvironmentFailure after the end or when the interpreter fails."""
         if self._done:
             raise EnvironmentFailure("step after the end of the episode; call reset first")
-        command = normalise_action(action)
-        if not command or _META.match(command):
+        command = normalise_action(action).encode()[:_MAX_BYTES].decode(errors="ignore")
+        if not command or _ESCAPE in command or _reaches_past(command):
             return self._refuse()
         before = self.score
         try:

@@ -42,5 +42,5 @@ def analyse_word(word: str) -> str | None:
 
 def analyse(text: str) -> list[str]:
     """Index terms of a text, in order, repeated as they are."""
-    terms = (analyse_word(word[:MAX_WORD]) for word in _WORD.findall(text))
-    return [term for term in terms if term is not None]
+    words = _WORD.findall(text)
+    return [term for word in words if (term := analyse_word(word[:MAX_WORD])) is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,6 +19,7 @@ from wmlab.errors import InputError
 
 SPLITS = {"test": (0, 500), "validation": (500, 1500), "train": (1500, None)}
 HELD_OUT = 1000
+PUBLISHED_GOALS = 6910
 _NONSENSE = (
     "click[add to cart]",
     "click[price]",
@@ -32,7 +32,10 @@ _NONSENSE = (
 
 @dataclass(frozen=True)
 class WebShopDomain:
-    """The web shop. Goals 0 to 499 are for testing, 500 to 1,499 for validation, the rest for training."""
+    """The web shop. Goals 0 to 499 are for testing, 500 to 1,499 for validation, the rest for training.
+
+    A shop of fewer than 3,000 goals, too few for that, is split in the published proportions.
+    """
 
     cache_dir: Path
     settings: Settings = field(default_factory=Settings)
@@ -52,8 +55,7 @@ class WebShopDomain:
             raise InputError(f"webshop: split {split!r} is not known; choose from {', '.join(SPLITS)}")
         n_goals = open_shop(str(self.cache_dir), self.settings).n_goals
         if not self.settings.tasks:
-            start, end = SPLITS[split]
-            return range(n_goals)[start:end]
+            return range(n_goals)[split_range(split, n_goals)]
         published = published_tasks(self.settings.tasks)
         if max(published) >= n_goals:
             raise InputError.at(
@@ -91,6 +93,15 @@ class WebShopDomain:
         return clicks[int(rng.integers(len(clicks)))]
 
 
+def split_range(split: str, n_goals: int) -> slice:
+    """Which goals, by index, make up ``split``: see WebShopDomain."""
+    start, end = SPLITS[split]
+    if n_goals >= 2 * SPLITS["train"][0]:
+        return slice(start, end)
+    share = n_goals / PUBLISHED_GOALS
+    return slice(round(start * share), None if end is None else round(end * share))
+
+
 def _some_query(rng: np.random.Generator) -> str:
     """A kind of product, with one of its attributes two times in three."""
     kinds = vocabulary().kinds
@@ -102,23 +113,10 @@ def _some_query(rng: np.random.Generator) -> str:
 
 @lru_cache(maxsize=8)
 def published_tasks(path: str) -> tuple[int, ...]:
-    """Goal indices of a task list in upstream's form. Raises InputError naming the row."""
-    try:
-        rows = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError.at(path, f"not a readable task list ({error})", "check the option tasks") from None
-    if not isinstance(rows, list) or not rows:
-        raise InputError.at(path, "not a list of tasks", 'give [{"item_id": "webshop_0"}, ...]')
-    indices: dict[int, None] = {}
-    for number, row in enumerate(rows, start=1):
-        item = row.get("item_id") if isinstance(row, dict) else None
-        if not isinstance(item, str):
-            raise InputError.at(path, "no item_id", 'give [{"item_id": "webshop_0"}, ...]', number)
-        index = index_of(item)
-        if index in indices:
-            raise InputError.at(path, f"{item} is there twice", "keep each task once", number)
-        indices[index] = None
-    return tuple(indices)
+    """Goal indices of a task list, contexts or panel file. Raises InputError naming the element."""
+    from wmlab.data.contexts import read_task_ids
+
+    return tuple(index_of(task_id) for task_id in read_task_ids(path, DOMAIN))
 
 
 def make(cache_dir: Path, options: Options) -> WebShopDomain:

@@ -150,7 +150,9 @@ class Searcher:
 
 def best(scores: Array, n: int) -> Sequence[int]:
     """Positions of the ``n`` largest positive scores, descending, ties by position."""
-    least = np.partition(scores, len(scores) - n)[len(scores) - n] if len(scores) > n else scores.min()
-    kept = np.flatnonzero((scores >= least) & (scores > 0))
+    kept = np.flatnonzero(scores > 0)
+    if len(kept) > n:  # few documents share a word with the query: cheaper than ordering the zeros too
+        values = scores[kept]
+        kept = kept[values >= np.partition(values, len(values) - n)[len(values) - n]]
     found: list[int] = kept[np.lexsort((kept, -scores[kept]))][:n].tolist()
     return found

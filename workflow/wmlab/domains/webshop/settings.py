@@ -26,7 +26,8 @@ class Settings:
     ``goals``: synthetic or human. ``mode``: compat or strict (reward.py). ``nouns``: light or spacy.
     ``seed``: prices, price bounds and order of goals; 42 is the papers', 233 the original engine's.
     ``limit``: first rows of ``products`` only, 0 for all. ``size``: products of the bundled catalogue.
-    ``tasks``: a published task list (``[{"item_id": "webshop_5238"}, ...]``) as the test split.
+    ``tasks``: a published task list (``[{"item_id": "webshop_5238"}, ...]``), contexts or a panel as the test
+    split.
     """
 
     products: str = ""

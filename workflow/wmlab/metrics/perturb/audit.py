@@ -1,8 +1,9 @@
 """Audits of the SSF extractors: identity, coverage, swaps, field weights, transfer (memwm.txt Tables 6 to 8).
 
 Identity consistency: two writings of one observation that differ in layout alone must give the same facts
-and score 1. Perturbed: with every name of an observation swapped and every number changed it must score close to 0. Field weights:
-does the order of models on WebShop depend on the weights? Transfer: the stress test on CookingWorld.
+and score 1. Coverage: how much of an observation the facts explain. Perturbed: with every name of an
+observation swapped and every number changed it must score close to 0. Field weights: does the order of models
+on WebShop depend on the weights? Transfer: the stress test on CookingWorld.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from wmlab.errors import InputError
-from wmlab.metrics.perturb.names import Naming, pool_of, swap
-from wmlab.metrics.perturb.stress import golds_of, numbers_changed, status_changed, stress, summarise
+from wmlab.metrics.perturb import shop
+from wmlab.metrics.perturb.names import Naming, pool_of, swap_all
+from wmlab.metrics.perturb.stress import Make, golds_of, numbers_changed, status_changed, stress, summarise
 from wmlab.metrics.ssf import PARSERS, facts, ssf
+from wmlab.metrics.ssf.webshop_page import read_page
 from wmlab.metrics.text import exact_match, token_f1
 
+MESSAGE = "MESSAGE("
 TRANSFER_DOMAIN = "cookingworld"
 RANDOM_SCHEMES = 20
 """Draws of the random ±20 % scheme; the table has their mean and range."""
@@ -32,9 +36,9 @@ def identity(transitions: Sequence[Mapping[str, Any]], domain: str, n: int, seed
     """Table 6 of one domain over at most ``n`` distinct observations.
 
     ``identity``: share of observations whose facts are the same after a change of layout; ``score``: mean,
-    min and max of SSF between both writings; ``coverage``: share with a fact that is no MESSAGE;
-    ``perturbed``: SSF with every name swapped and number changed, over the observations that have any (and whose names
-    are all words of their own: others are left out).
+    min and max of SSF between both writings; ``coverage``: share with a fact that is no MESSAGE; ``explained``:
+    share of characters outside MESSAGE facts (white space collapsed); ``perturbed``: SSF with every name swapped
+    and number changed, over the observations that have any; those that name nothing are counted as ``n_bare``.
     """
     golds = golds_of(transitions, domain, seed)[:n]
     if not golds:
@@ -43,31 +47,55 @@ def identity(transitions: Sequence[Mapping[str, Any]], domain: str, n: int, seed
     parsed = [facts(domain, text) for text in texts]
     same = [facts(domain, relaid(domain, t)) == found for t, found in zip(texts, parsed, strict=True)]
     scores = [ssf(domain, relaid(domain, text), text) for text in texts]
-    covered = [any(not fact.startswith("MESSAGE(") for fact in found) for found in parsed]
+    messages = [[fact[len(MESSAGE) : -1] for fact in found if fact.startswith(MESSAGE)] for found in parsed]
+    covered = [len(found) > len(unknown) for found, unknown in zip(parsed, messages, strict=True)]
+    lengths = [len(" ".join(text.split())) for text in texts]
+    unknown = [min(n, sum(map(len, found))) for n, found in zip(lengths, messages, strict=True)]
     return {
         "n": len(texts),
         "identity": float(np.mean(same)),
         "score": spread(scores),
         "coverage": float(np.mean(covered)),
+        "explained": 1.0 - sum(unknown) / sum(lengths),
         "perturbed": _perturbed(domain, texts, seed),
     }
 
 
-def _perturbed(domain: str, texts: Sequence[str], seed: int) -> dict[str, Any] | None:
-    pool = pool_of(domain, texts)
+def _perturbed(domain: str, texts: Sequence[str], seed: int) -> dict[str, Any]:
+    """``n`` and the spread of SSF and mean word F1 over the observations that could be changed."""
+    change = _changer(domain, texts)
     rng = np.random.default_rng(seed)
-    scores, overlaps = [], []
-    for text in texts:
-        naming = Naming.of(domain, text)
-        changed = swap(naming, naming.of_roles(set(naming.by_role)), pool, rng)
-        numbers = status_changed if domain == "textworld" else numbers_changed
-        # Names that could not be swapped would stay: such an observation is left out.
-        if changed is not None or not naming.by_role:
-            changed = numbers(changed or text, rng) or changed
-        if changed is not None:
-            scores.append(ssf(domain, changed, text))
-            overlaps.append(token_f1(changed, text))
-    return {**spread(scores), "f1": float(np.mean(overlaps))} if scores else None
+    pairs = [(changed, text) for text in texts if (changed := change(text, rng)) is not None]
+    bare = len(texts) - len(pairs)
+    if not pairs:
+        return {"n": 0, "n_bare": bare, "mean": None, "min": None, "max": None, "f1": None}
+    overlaps = [token_f1(*pair) for pair in pairs]
+    return {**spread([ssf(domain, *pair) for pair in pairs]), "n_bare": bare, "f1": float(np.mean(overlaps))}
+
+
+def _changer(domain: str, texts: Sequence[str]) -> Make:
+    """What swaps every name and changes every number of an observation; None where it has neither."""
+    if domain == "webshop":
+        pages = [read_page(text) for text in texts]
+        steps: list[Make] = [
+            lambda text, rng: shop.product_swap(text, pages, rng),
+            shop.price_change,
+            shop.count_change,
+        ]
+    else:
+        pool = pool_of(domain, texts)
+        steps = [
+            lambda text, rng: swap_all(Naming.of(domain, text), pool, rng),
+            status_changed if domain == "textworld" else numbers_changed,
+        ]
+
+    def change(text: str, rng: np.random.Generator) -> str | None:
+        changed = text
+        for step in steps:
+            changed = step(changed, rng) or changed
+        return changed if changed != text else None
+
+    return change
 
 
 def spread(values: Sequence[float]) -> dict[str, Any]:
@@ -96,7 +124,6 @@ def weights(
     Raises InputError when no WebShop transition was predicted by all.
     """
     from wmlab.metrics.ssf.webshop import PAPER, SCHEMES, similarities
-    from wmlab.metrics.ssf.webshop_page import read_page
 
     golds = {row["transition_id"]: row["observation"] for row in transitions if row["domain"] == "webshop"}
     by_model = {

@@ -9,7 +9,7 @@ name                  what it does                                              
 ====================  ======================================================================  ==============
 ``oracle``            nothing: every metric must give its maximum                             supported
 ``reorder``           the same sentences (page fields, list items) in another order           supported
-``drop_irrelevant``   half of the pieces that name nothing of the next action removed         supported
+``drop_irrelevant``   half of what is irrelevant to the next action removed                   supported
 ``truncate``          the second half of the pieces removed, as by a length limit             often lost
 ``drop_target``       each mention of the action's target removed, the rest kept              lost
 ``replace_target``    the target replaced by the target of another sample                     lost
@@ -19,6 +19,10 @@ name                  what it does                                              
 The target is the longest phrase of the action's arguments that the observation names: of ``take old key from
 trunk`` the ``old key``, of ``click[b0001]`` the id. WebShop's block of admissible actions follows the page: it
 loses the actions that name a dropped target, names the replacement, and is cut off by ``truncate``.
+Irrelevant is a sentence, or an item of a list, that names no word of the action and does not report what the
+last action did (``OUTCOMES``): where an agent stands in its task is what its next action hangs on. The layout
+stays, so that a change of score is a change of content.
+
 A transition is a sample only when all seven exist, so that every perturbation is scored on the same samples;
 why others are left out is counted.
 """
@@ -34,6 +38,7 @@ import numpy as np
 from wmlab.domains.base import SUCCESS_MARKER
 from wmlab.domains.conventions import split_page_actions, with_page_actions
 from wmlab.metrics.perturb.pieces import Pieces, mention, replace_mentions
+from wmlab.metrics.ssf import facts
 
 PERTURBATIONS = (
     "oracle",
@@ -64,10 +69,16 @@ _CONNECTIVES = frozenset(
         "at",
         "and",
         "for",
-        "door",
         "in/on",
     }
 )
+OUTCOMES = {
+    "textworld": "DID SCORED REFUSED ASSUMED END FINAL",
+    "alfworld": "TAKEN PLACED CLEANED HEATED COOLED SLICED NO_EFFECT NO_SWITCH SUCCESS",
+    "scienceworld": "MOVED FOCUS WAIT POURED CONNECTED AMBIG_OPTION",
+    "cookingworld": "PLACED COOKED EATEN PROGRESS REFUSED FULL SUCCESS",
+}
+"""Facts by which a domain reports what the last action did."""
 _ARTICLE = r"(?:(?<!\w)(?:an?|the|some)\s+)?"
 _AFTER = r"(?:,\s+(?:and\s+)?| )?"
 
@@ -153,21 +164,29 @@ def reorder(decision: Decision, rng: np.random.Generator) -> str | None:
     return None
 
 
+def _reports(domain: str, piece: str) -> bool:
+    """Whether a piece says what the last action did."""
+    outcomes = OUTCOMES.get(domain, "").split()
+    return bool(outcomes) and any(fact.partition("(")[0] in outcomes for fact in facts(domain, piece))
+
+
 def drop_irrelevant(decision: Decision, rng: np.random.Generator) -> str | None:
-    """Half (rounded up) of the pieces that name no word of the action removed; None when all name one."""
+    """Half (rounded up) of the irrelevant sentences and list items removed; None when there is none."""
     pieces = Pieces.of(decision.domain, decision.page, items=True)
     words = [mention(word) for word in sorted(content_words(decision))]
     fixed = pieces.fixed()
     free = [
-        i
-        for i, piece in enumerate(pieces.pieces)
-        if i not in fixed and not any(word.search(piece) for word in words)
+        index
+        for index, piece in enumerate(pieces.pieces)
+        if index not in fixed
+        and not any(word.search(piece) for word in words)
+        and not _reports(decision.domain, piece)
     ]
-    if not free:
+    units = pieces.units(free)
+    if not units:
         return None
-    n = -(-len(free) // 2)
-    dropped = rng.choice(free, size=n, replace=False).tolist()
-    text = pieces.without(set(dropped))
+    drawn = rng.choice(len(units), size=-(-len(units) // 2), replace=False).tolist()
+    text = pieces.without(set().union(*(units[index] for index in drawn)))
     return _with_block(decision, text, decision.listed) if mention(decision.target).search(text) else None
 
 
@@ -177,7 +196,7 @@ def truncate(decision: Decision) -> str | None:
     n = len(pieces.pieces)
     if n < 2:
         return None
-    return pieces.without(set(range(-(-n // 2), n))).rstrip()
+    return pieces.first(-(-n // 2)).rstrip()
 
 
 def drop_target(decision: Decision) -> str:

@@ -7,6 +7,7 @@ this one does not mention.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,8 @@ import numpy as np
 from wmlab.metrics.perturb.pieces import mention, replace_mentions
 from wmlab.metrics.ssf import facts
 
-NO_NAMES = frozenset({"nothing", "it", "here", "action", "ground"})
+NO_NAMES = frozenset({"nothing", "it", "here", "action"})
+_GLUED = re.compile(r"(?<=\w)its (?=(?:terminal \d|anode|cathode) is connected to:)")
 
 # Roles of a fact's arguments, in order; "-" is no name. "holder" is a place where its state is open or closed,
 # else a thing; "end" is a wire's end, whose name follows " on "; "places" is a list.
@@ -104,8 +106,12 @@ class Naming:
 
     @classmethod
     def of(cls, domain: str, text: str) -> Naming:
-        """Read a text; names that occur in it only in other words are left out."""
+        """Read a text; names that occur in it only in other words are left out.
+
+        ScienceWorld prints a wire and its first end without a space between; the name is parted from it.
+        """
         found = names_by_role(domain, text)
+        text = _GLUED.sub(" its ", text) if domain == "scienceworld" else text
         return cls(
             text,
             {role: [n for n in sorted(names) if mention(n).search(text)] for role, names in found.items()},
@@ -118,23 +124,46 @@ class Naming:
 
 
 def swap(
-    naming: Naming, chosen: Sequence[tuple[str, str]], pool: Pool, rng: np.random.Generator
+    naming: Naming,
+    chosen: Sequence[tuple[str, str]],
+    pool: Pool,
+    rng: np.random.Generator,
+    spare: Sequence[str] = (),
 ) -> str | None:
     """The text with each chosen (role, name) replaced by another name of its role that the text lacks.
 
-    Different names get different replacements. None when nothing was chosen or a role runs out of names.
+    Different names get different replacements; ``spare`` names serve a role that has run out of its own. None
+    when nothing was chosen or a name is left without a replacement.
     """
     table: dict[str, str] = {}
+    shown = " ".join(naming.text.lower().split())
     for role, name in chosen:
-        others = pool.get(role, ())
-        for index in rng.permutation(len(others)).tolist():
-            other = others[index]
-            if other not in table.values() and other != name and not mention(other).search(naming.text):
+        for others in (pool.get(role, ()), spare):
+            taken = set(table.values()) | {name}
+            order = rng.permutation(len(others)).tolist()
+            free = (others[i] for i in order if others[i] not in taken)
+            other = next((o for o in free if o not in shown or not mention(o).search(naming.text)), None)
+            if other is not None:
                 table[name] = other
                 break
         else:
             return None
     return replace_mentions(naming.text, table) if table else None
+
+
+def swap_all(naming: Naming, pool: Pool, rng: np.random.Generator) -> str | None:
+    """The text with every name that its facts, or those of another observation, use replaced by another one.
+
+    None when the text mentions no name, or more names than the pool can replace.
+    """
+    chosen = naming.of_roles(set(naming.by_role))
+    known = {name for _, name in chosen}
+    shown = " ".join(naming.text.lower().split())
+    for role, names in pool.items():
+        said = [n for n in names if n not in known and n in shown and mention(n).search(naming.text)]
+        chosen += [(role, name) for name in said]
+        known.update(said)
+    return swap(naming, chosen, pool, rng, sorted({name for names in pool.values() for name in names}))
 
 
 def renumber(naming: Naming, chosen: Sequence[tuple[str, str]], rng: np.random.Generator) -> str | None:

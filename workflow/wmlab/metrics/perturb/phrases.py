@@ -42,6 +42,7 @@ _REWORDED: dict[str, tuple[tuple[str, str], ...]] = {
     "textworld": (),
 }
 _LISTED = re.compile(r"(?:^[ \t]+(?![^\n]*:[ \t]*$)[^\n]*(?:\n|\Z)){2,}", re.MULTILINE)
+_NOTHING = re.compile(r"^\s*nothing\s*$", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[a-z0-9][.!?]) +(?=\S)")
 _SPACE = re.compile(r"(?<=\S) (?=\S)")
 
@@ -106,6 +107,8 @@ def reworded(domain: str, text: str) -> str | None:
 
 def _reversed_lines(match: re.Match[str]) -> str:
     block = match[0]
+    if _NOTHING.search(block):  # what holds nothing is told by the place of the line
+        return block
     lines = block.removesuffix("\n").split("\n")
     return "\n".join(reversed(lines)) + ("\n" if block.endswith("\n") else "")
 

@@ -1,19 +1,22 @@
 """Observations as pieces that can be dropped, moved and replaced without touching the rest.
 
 A piece is the text between two separators: sentence ends, line breaks and, where wanted, the commas of a
-list; on a WebShop page the ``[SEP]`` marks alone. Separators are kept, so unchanged pieces join to the
-original text.
+list, each of whose items starts with an article (other commas part clauses, which say nothing alone); on a
+WebShop page the ``[SEP]`` marks alone. Separators are kept, so unchanged pieces join to the original text.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import lru_cache
 
 _PAGE = re.compile(r"(\s*\[SEP\]\s*)")
 _SENTENCES = re.compile(r"(\n+\s*|(?<=[.!?])\s+)")
-_ITEMS = re.compile(r"(\n+\s*|(?<=[.!?])\s+|,\s+(?:and\s+)?)")
+_ITEMS = re.compile(r"(\n+\s*|(?<=[.!?])\s+|,\s+(?:and\s+)?(?=(?:an?|some)\s))")
+_SENTENCE_END = re.compile(r"[.!?]+\Z")
 _LABELS = ("Instruction:", "WebShop")
 
 
@@ -36,14 +39,45 @@ class Pieces:
         return "".join(p + s for p, s in zip(self.pieces, (*self.separators, ""), strict=True))
 
     def without(self, dropped: Collection[int]) -> str:
-        """The text without some pieces; a piece goes with the separator before it, the first with the one after."""
-        text, started = "", False
+        """The text without some pieces, its layout kept: of the separators that meet, the widest stays.
+
+        A sentence that loses the last items of its list keeps its full stop.
+        """
+        text, last = "", -1
         for index, piece in enumerate(self.pieces):
             if index in dropped:
                 continue
-            text += (self.separators[index - 1] if started else "") + piece
-            started = True
-        return text
+            if last >= 0:
+                text += self._stop(last, index) + max(self.separators[last:index], key=_width)
+            text, last = text + piece, index
+        return text + self._stop(last, len(self.pieces)) if last >= 0 else text
+
+    def items(self) -> set[int]:
+        """Pieces that follow another one in a list; what opens the list is not among them."""
+        return {index + 1 for index, separator in enumerate(self.separators) if separator.startswith(",")}
+
+    def first(self, n: int) -> str:
+        """The text up to the end of the n-th piece."""
+        return Pieces(self.pieces[:n], self.separators[: n - 1]).join()
+
+    def units(self, free: Collection[int]) -> list[set[int]]:
+        """What can be dropped of the free pieces: whole sentences, and items of a list whose sentence stays."""
+        items = self.items()
+        starts = [index for index in range(len(self.pieces)) if index not in items]
+        found: list[set[int]] = []
+        for start, end in itertools.pairwise([*starts, len(self.pieces)]):
+            sentence = set(range(start, end))
+            whole = sentence.issubset(free)
+            found += [sentence] if whole else [{index} for index in range(start + 1, end) if index in free]
+        return found
+
+    def _stop(self, kept: int, following: int) -> str:
+        """The punctuation that a kept piece takes over when the end of its sentence is dropped."""
+        end, items = kept, self.items()
+        while end + 1 < following and end + 1 in items:
+            end += 1
+        ended = _SENTENCE_END.search(self.pieces[end]) if end != kept and following not in items else None
+        return ended[0] if ended else ""
 
     def reordered(self, order: Collection[int]) -> str:
         """The pieces in another order between the same separators."""
@@ -61,6 +95,7 @@ class Pieces:
         return found
 
 
+@lru_cache(maxsize=4_096)
 def mention(phrase: str) -> re.Pattern[str]:
     """A pattern for a phrase as whole words, in any case and across any spacing."""
     words = r"\s+".join(re.escape(word) for word in phrase.split())
@@ -89,3 +124,7 @@ def _in_case(names: dict[str, str]) -> Callable[[re.Match[str]], str]:
         return new.title() if said == said.title() else new[:1].upper() + new[1:]
 
     return replacement
+
+
+def _width(separator: str) -> tuple[int, bool]:
+    return separator.count("\n"), not separator.startswith(",")

@@ -14,9 +14,10 @@ state         ``state_flip``: open for closed, on for off, raw for fried, anothe
               ``progress_flip``: the success marker added or removed (CookingWorld)
 ============  ==========================================================================================
 
-One changed thing is lost in a long list for every metric alike, so ``object_swap``, ``id_change`` and ScienceWorld's
-``number_change`` take observations of at most ``FEW`` facts; ``location_swap`` takes those of at least ``MANY``, as word overlap
-means nothing in a short sentence. A metric should give 1 to paraphrases and little to the rest.
+One changed thing is lost in a long list for every metric alike, so ``object_swap``, ``id_change``, ScienceWorld's
+``number_change`` and, but for TextWorld whose status line is facts already, ``state_flip`` take observations of at
+most ``FEW`` facts; ``location_swap`` takes those of at least ``MANY``, as word overlap means nothing in a short
+sentence. A metric should give 1 to paraphrases and little to the rest.
 
 Everything is drawn from a seed; ``per_class`` examples a class are shared out over its kinds in turn.
 """
@@ -34,7 +35,7 @@ from wmlab.domains.base import SUCCESS_MARKER
 from wmlab.domains.conventions import split_page_actions
 from wmlab.errors import InputError
 from wmlab.metrics.perturb import phrases
-from wmlab.metrics.perturb.names import Naming, pool_of, renumber, swap
+from wmlab.metrics.perturb.names import Naming, pool_of, renumber, swap, swap_all
 from wmlab.metrics.ssf import PARSERS, facts, ssf
 from wmlab.metrics.text import exact_match, token_f1
 
@@ -134,8 +135,7 @@ class _Games:
         return swap(naming, [chosen[int(rng.integers(len(chosen)))]], self.pool, rng)
 
     def entity_swap(self, text: str, rng: Rng) -> str | None:
-        naming = Naming.of(self.domain, text)
-        return swap(naming, naming.of_roles(set(naming.by_role)), self.pool, rng)
+        return swap_all(Naming.of(self.domain, text), self.pool, rng)
 
     def id_change(self, text: str, rng: Rng) -> str | None:
         naming = Naming.of(self.domain, text)
@@ -148,6 +148,8 @@ class _Games:
         return numbers_changed(text, rng) if len(facts(self.domain, text)) <= FEW else None
 
     def state_flip(self, text: str, rng: Rng) -> str | None:
+        if self.domain != "textworld" and len(facts(self.domain, text)) > FEW:
+            return None
         return phrases.flipped(text, phrases.FLIPS[self.domain])
 
     def step_change(self, text: str, rng: Rng) -> str | None:

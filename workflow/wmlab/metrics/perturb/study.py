@@ -9,7 +9,7 @@ samples for every perturbation and metric: a sample that any metric fails on lea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from wmlab.errors import InputError
 from wmlab.io.progress import Progress
+from wmlab.lm.server import AnswerFailure
 from wmlab.metrics.perturb.decision import PERTURBATIONS, Decision, find_target, perturb
 from wmlab.metrics.ssf import PARSERS, ssf
 from wmlab.metrics.text import exact_match, rouge_l, token_f1
@@ -27,8 +28,12 @@ from wmlab.rewards.reference import ReferenceAgent
 from wmlab.stats.arrays import percentile_interval
 
 METRICS = ("behr", "multi_action_behr", "acs", "f1", "rouge_l", "em", "ssf")
-DENSE = frozenset(METRICS) - {"acs", "em"}
+BY_MODEL = ("bertscore", "judge")
+"""Metrics of the text that need a model of their own, present where one is configured."""
+DENSE = frozenset((*METRICS, *BY_MODEL)) - {"acs", "em"}
 """Metrics whose value is graded, so that they can serve as a reward (Table 1's last column)."""
+ByModel = Callable[[Sequence[str], Sequence[str]], Sequence[float | AnswerFailure]]
+"""(perturbed, real observations) → a score or failure each."""
 POOL = 400
 """Decisions of a domain that replacements and unrelated observations are drawn from."""
 RESAMPLES = 10_000
@@ -97,8 +102,14 @@ def draw_samples(
     return samples, dict(sorted(skipped.items()))
 
 
-def score_samples(samples: Sequence[Sample], reference: ReferenceAgent) -> list[dict[str, Any]]:
-    """Rows of contract ``perturbations``: a sample and perturbation each, in order."""
+def score_samples(
+    samples: Sequence[Sample], reference: ReferenceAgent, by_model: Mapping[str, ByModel] | None = None
+) -> list[dict[str, Any]]:
+    """Rows of contract ``perturbations``: a sample and perturbation each, in order.
+
+    ``by_model`` has the metrics of BY_MODEL that are configured; each adds its column.
+    """
+    asked = by_model or {}
     rewards: dict[str, Reward] = {
         "behr": BehaviourConsistency(reference),
         "multi_action_behr": MultiActionConsistency(reference),
@@ -111,9 +122,15 @@ def score_samples(samples: Sequence[Sample], reference: ReferenceAgent) -> list[
         items = [sample.item for sample in batch]
         groups = [[sample.texts[name] for name in PERTURBATIONS] for sample in batch]
         records = {name: reward(items, groups) for name, reward in rewards.items()}
+        texts = [text for group in groups for text in group]
+        golds = [sample.decision.observation for sample in batch for _ in PERTURBATIONS]
+        values = {name: metric(texts, golds) for name, metric in asked.items()}
         for number, sample in enumerate(batch):
             for place, name in enumerate(PERTURBATIONS):
                 found = {key: records[key][number][place] for key in rewards}
+                added = {key: scores[number * len(PERTURBATIONS) + place] for key, scores in values.items()}
+                errors = [r.error for r in found.values() if r.error]
+                errors += [str(value) for value in added.values() if isinstance(value, AnswerFailure)]
                 rows.append(
                     {
                         "transition_id": sample.transition_id,
@@ -125,7 +142,8 @@ def score_samples(samples: Sequence[Sample], reference: ReferenceAgent) -> list[
                         **{key: record.reward for key, record in found.items()},
                         **_surface(sample, sample.texts[name]),
                         "behr_delta": found["behr"].delta,
-                        "error": next((r.error for r in found.values() if r.error), None),
+                        "error": errors[0] if errors else None,
+                        **{k: None if isinstance(v, AnswerFailure) else v for k, v in added.items()},
                     }
                 )
         progress.update(len(batch))
@@ -154,9 +172,10 @@ def summarise(rows: Sequence[Mapping[str, Any]], seed: int = 0) -> dict[str, Any
     for row in rows:
         by_sample.setdefault(row["transition_id"], {})[row["perturbation"]] = row
     shared = [texts for texts in by_sample.values() if all(row["error"] is None for row in texts.values())]
-    metrics = [m for m in METRICS if all(t[p][m] is not None for t in shared for p in PERTURBATIONS)]
+    named = [*METRICS, *(m for m in BY_MODEL if rows and m in rows[0])]
+    metrics = [m for m in named if all(t[p][m] is not None for t in shared for p in PERTURBATIONS)]
     means = {
-        name: {m: _mean([texts[name][m] for texts in shared]) if m in metrics else None for m in METRICS}
+        name: {m: _mean([texts[name][m] for texts in shared]) if m in metrics else None for m in named}
         for name in PERTURBATIONS
     }
     contrast = {}

@@ -9,9 +9,9 @@ score is the F1 of the two fact sets, unless the domain's module has a ``compare
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from typing import NamedTuple
 
 from wmlab.errors import InputError
 
@@ -22,8 +22,7 @@ Scorer = Callable[[str, str], float]
 PARSERS = ("textworld", "webshop", "alfworld", "scienceworld", "cookingworld")
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """SSF of one pair, in [0, 1], with the facts behind it.
 
     ``both_empty`` flags the convention that two empty fact sets score 1.0.
@@ -54,15 +53,19 @@ def compare(domain: str, prediction: str, gold: str) -> Comparison:
     """The score with the fact sets behind it; two empty sets score 1.0 and are flagged."""
     parse, scorer = _functions(domain)
     left = parse(prediction)
-    right = left if prediction == gold else parse(gold)
-    both_empty = not left and not right
-    if left is right or both_empty:
-        score = 1.0
-    elif scorer is not None:
-        score = scorer(prediction, gold)
-    else:
-        score = 2.0 * len(left & right) / (len(left) + len(right))
-    return Comparison(score, both_empty, left, right)
+    if prediction == gold:
+        return Comparison(1.0, not left, left, left)
+    right = parse(gold)
+    if scorer is None or not (left or right):
+        return compare_facts(left, right)
+    return Comparison(scorer(prediction, gold), False, left, right)
+
+
+def compare_facts(prediction: Facts, gold: Facts) -> Comparison:
+    """The F1 of two fact sets, whoever extracted them; two empty sets score 1.0 and are flagged."""
+    total = len(prediction) + len(gold)
+    score = 2.0 * len(prediction & gold) / total if total else 1.0
+    return Comparison(score, not total, prediction, gold)
 
 
 def ssf(domain: str, prediction: str, gold: str) -> float:

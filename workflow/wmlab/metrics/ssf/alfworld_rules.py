@@ -9,7 +9,19 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from wmlab.metrics.ssf.scan import END, LIST, NAME, Apply, Reading, admissible, bare, constant, nothing
+from wmlab.metrics.ssf.scan import (
+    END,
+    LIST,
+    NAME,
+    Apply,
+    Reading,
+    admissible,
+    bare,
+    constant,
+    each,
+    nothing,
+    phrase,
+)
 
 SHORT = r"[^.!?<>=()\[\]]{1,300}?"  # a list that something follows
 SEE = r"(?:you (?:can )?(?:see|find|notice)|there (?:is|are|lies?))"
@@ -68,14 +80,6 @@ def _held(fact: str) -> Apply:
     return apply
 
 
-def _each(fact: str) -> Apply:
-    def apply(reading: Reading, match: re.Match[str]) -> None:
-        for thing in listed(match["list"]):
-            reading.add(fact, thing)
-
-    return apply
-
-
 def _pair(fact: str) -> Apply:
     """A change of a thing at a place, e.g. ``TAKEN(mug 1, desk 1)``."""
 
@@ -129,13 +133,6 @@ def _focus_is(reading: Reading, match: re.Match[str]) -> None:
         _state(reading, reading.focus, match["state"])
 
 
-def _words(fact: str) -> Apply:
-    def apply(reading: Reading, match: re.Match[str]) -> None:
-        reading.add(fact, match["words"].strip())
-
-    return apply
-
-
 def _contents(reading: Reading, match: re.Match[str]) -> None:
     """Lines of the privileged block; a list ends where the next line begins, without a full stop."""
     reading.add("ALL_CONTENTS")
@@ -180,11 +177,11 @@ def table() -> list[tuple[str, Apply]]:
         (rf"you (?:turn|turned|switch|switched) off {_R}{END}", _becomes("off")),
         (rf"you (?P<verb>heat|cool|clean|slice)(?:ed|d)? {_O} (?:using|with) {_R}{END}", _treated),
         (r"you are in the middle of (?:a|the) room" + END, constant("AT", "middle of a room")),
-        (rf"(?:looking quickly around(?: you)?|looking around(?: you)?), you (?:can )?see:? ?(?P<list>{LIST})", _each("SEES")),
+        (rf"(?:looking quickly around(?: you)?|looking around(?: you)?), you (?:can )?see:? ?(?P<list>{LIST})", each("SEES", listed)),
         (rf"you are facing (?P<list>{LIST})", _facing),
         (rf"next to (?:it|them), {SEE}:? ?(?P<list>{LIST})", _held("NEAR")),
         (rf"you are (?:not carrying anything|carrying nothing|empty-handed){END}", constant("CARRYING", "nothing")),
-        (rf"you are (?:carrying|holding):? ?(?P<list>{LIST})", _each("CARRYING")),
+        (rf"you are (?:carrying|holding):? ?(?P<list>{LIST})", each("CARRYING", listed)),
         (rf"you don't see any switch on {_R}{END}", _pair("NO_SWITCH")),
         (rf"on (?:it|top), {SEE}:? ?(?P<list>{LIST})", _held("ON")),
         (rf"(?:in|inside)(?: it)?, {SEE}:? ?(?P<list>{LIST})", _held("IN")),
@@ -201,9 +198,9 @@ def table() -> list[tuple[str, Apply]]:
         (rf"this (?P<r>{NAME}) is (?P<state>{_STATE}){END}", _is),
         (rf"(?:you (?:can )?see|there (?:is|are)) (?P<list>{SHORT}) on (?:the )(?P<r>{NAME}){END}", _held("ON")),
         (rf"(?:you (?:can )?see|there (?:is|are)) (?P<list>{SHORT}) in(?:side)? (?:the )(?P<r>{NAME}){END}", _held("IN")),
-        (r"your task is to: (?P<words>[^.!?\[\]]{1,300})", _words("TASK")),
+        (r"your task is to: (?P<words>[^.!?\[\]]{1,300})", phrase("TASK")),
         (r"available actions: (?P<list>[^\[]{0,20000})", admissible),
-        (r"available commands: (?P<words>[^\[]{1,4000})", _words("HELP")),
+        (r"available commands: (?P<words>[^\[]{1,4000})", phrase("HELP")),
         (r"-= welcome to textworld, alfred! =-", constant("WELCOME")),
         (r"=== objects on receptacles ===(?P<block>[^=#\[]{0,20000})", _contents),
         (r"=== toggle states ===(?P<block>[^=#\[]{0,20000})", _switches),

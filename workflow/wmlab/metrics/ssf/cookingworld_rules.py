@@ -9,7 +9,18 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from wmlab.metrics.ssf.scan import END, LIST, NAME, Apply, Reading, admissible, bare, constant, nothing
+from wmlab.metrics.ssf.scan import (
+    END,
+    LIST,
+    NAME,
+    Apply,
+    Reading,
+    admissible,
+    bare,
+    constant,
+    nothing,
+    phrase,
+)
 
 WORDS = r"[^.!?<>=()\[\]]{1,100}"
 DIRECTION = r"(?:the )?(?P<dir>north|south|east|west)"
@@ -210,13 +221,6 @@ def _steps(reading: Reading, match: re.Match[str]) -> None:
         position = step.end()
 
 
-def _words(fact: str) -> Apply:
-    def apply(reading: Reading, match: re.Match[str]) -> None:
-        reading.add(fact, match["words"].strip())
-
-    return apply
-
-
 def _refused(reading: Reading, match: re.Match[str]) -> None:
     reading.add("REFUSED", match.group().strip())
 
@@ -273,11 +277,11 @@ def table() -> list[tuple[str, Apply]]:
         (rf"you (?:are unable|can only|don't|cannot) {WORDS}", _refused),
         (rf"that is {WORDS}", _refused),
         (r"can only prepare meal in the -= [a-z ]{1,40} =-", _refused),
-        (r"(?P<words>(?:score|task progress|progress): -?\d{1,4}(?:\.\d{1,6})?(?: ?/ ?\d{1,4})?%?)", _words("PROGRESS")),
+        (r"(?P<words>(?:score|task progress|progress): -?\d{1,4}(?:\.\d{1,6})?(?: ?/ ?\d{1,4})?%?)", phrase("PROGRESS")),
         (
             r"(?P<words>you are hungry! let's cook a delicious meal\. check the cookbook in the [a-z ]{1,30} for the "
             r"recipe\. once done, enjoy your meal)",
-            _words("TASK"),
+            phrase("TASK"),
         ),
         (r"available actions: (?P<list>[^\[]{0,20000})", admissible),
         # Examined: without "you see", so a bare name only where nothing follows it.

@@ -9,7 +9,7 @@ once, so time is linear in the text as long as a rule's quantifiers are bounded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -62,6 +62,25 @@ def constant(fact: str, *arguments: str) -> Apply:
 
     def apply(reading: Reading, match: re.Match[str]) -> None:
         reading.add(fact, *arguments)
+
+    return apply
+
+
+def phrase(fact: str) -> Apply:
+    """A rule's function for the text of the group ``words`` as one fact."""
+
+    def apply(reading: Reading, match: re.Match[str]) -> None:
+        reading.add(fact, match["words"].strip())
+
+    return apply
+
+
+def each(fact: str, listed: Callable[[str], Iterable[str]]) -> Apply:
+    """A rule's function for one fact for each name that ``listed`` finds in the group ``list``."""
+
+    def apply(reading: Reading, match: re.Match[str]) -> None:
+        for name in listed(match["list"]):
+            reading.add(fact, name)
 
     return apply
 

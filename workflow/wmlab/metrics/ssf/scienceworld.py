@@ -27,29 +27,26 @@ case without leading articles, numbers are kept as printed.
 ================================  =================================================================
 
 The `` [SUCCESS]`` marker is no fact: SSF compares states, and exact match covers the end of a task.
-Line breaks separate things; a description that lost them is read by its articles.
-
-:func:`extract` takes a fallback, such as a language model, for a long text that no rule explains; short
-messages (``SHORT`` characters) are facts as they are and never reach it. The score is the F1 of the fact sets.
+Line breaks separate things; a description that lost them is read by its articles. The score is the F1 of the
+fact sets.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from wmlab.metrics.ssf.scan import Reading
 from wmlab.metrics.ssf.scienceworld_rules import read_menu, read_message
-from wmlab.metrics.ssf.scienceworld_scene import Reading, read_scene
+from wmlab.metrics.ssf.scienceworld_scene import read_scene
 
 _NAMES = (
     "ROOM LOCATION VISIBLE ON IN CONTAINS EMPTY STATE DOOR MOVED FOCUS CONNECTED TEMPERATURE WAIT POURED "
     "RECIPE AMBIG_OPTION GOAL MESSAGE"
 )
 NAMES = frozenset(_NAMES.split())
-SHORT = 200
-Fallback = Callable[[str], Iterable[str]]
 
 _CACHE_TEXTS = 2_048
 _CACHE_LONGEST = 8_000  # characters; longer texts are parsed each time, so the cache stays small
@@ -69,7 +66,6 @@ _HEADS = (
     ("in your inventory, you see", "IN", "inventory"),
 )
 _ITEM = re.compile(r"(?:an?|the) .|[a-z0-9' -]{1,60}$")
-_FACT = re.compile(r"([A-Z_]{1,20})\(([^\n]{1,400})\)")
 _WIRE = re.compile(r"(?<=[a-z0-9])its (?=(?:terminal \d|anode|cathode) is connected to:)")
 
 
@@ -101,8 +97,7 @@ def _headers(text: str) -> Iterator[Header]:
         colon = text.find(":", colon + 1)
 
 
-def _read(text: str) -> tuple[Reading, bool]:
-    """Facts, and whether a rule explains the text (otherwise they are messages)."""
+def _parse(text: str) -> frozenset[str]:
     text = "\n".join(text.splitlines()).replace("\t", " ")
     if "  " in text or not text.isascii():
         text = _SPACES.sub(" ", text)
@@ -113,40 +108,33 @@ def _read(text: str) -> tuple[Reading, bool]:
     text = text.removesuffix(_MARKER).strip()
     reading = Reading()
     if not text:
-        return reading, True
+        return frozenset()
     headers = list(_headers(text)) if ":" in text else []
     opening = text[: headers[0].start] if headers else text
     place = _PLACE.search(opening) if "is called" in opening else None
     if place is not None:
         reading.add("ROOM" if place[1] == "room" else "LOCATION", place[2].strip())
         opening = f"{opening[: place.start()]} {opening[place.end() :]}"
-    explained = _read_plain(reading, opening.strip())
+    _read_plain(reading, opening.strip())
     for number, header in enumerate(headers, start=1):
         end = headers[number].start if number < len(headers) else len(text)
         read_scene(reading, text[header.end : end], header.relation, header.holder)
-    return reading, explained
+    return frozenset(reading.facts)
 
 
-def _read_plain(reading: Reading, text: str) -> bool:
+def _read_plain(reading: Reading, text: str) -> None:
     """Text without a header: a menu, answers, one thing that was looked at, or a message."""
-    if not text:
-        return True
     flat = " ".join(text.split())
-    if read_menu(reading, flat) or read_message(reading, flat):
-        return True
+    if not flat or read_menu(reading, flat) or read_message(reading, flat):
+        return
     if _ITEM.match(flat) is not None:
         read_scene(reading, _WIRE.sub(". its ", text) if "its " in text else text, "VISIBLE")
-        return True
+        return
     task = _TASK.match(flat)
     if task is not None:
         reading.add("GOAL", flat[task.end() :])
-        return True
-    reading.add("MESSAGE", flat)
-    return False
-
-
-def _parse(text: str) -> frozenset[str]:
-    return frozenset(_read(text)[0].facts)
+    else:
+        reading.add("MESSAGE", flat)
 
 
 _parse_cached = lru_cache(maxsize=_CACHE_TEXTS)(_parse)
@@ -155,21 +143,3 @@ _parse_cached = lru_cache(maxsize=_CACHE_TEXTS)(_parse)
 def parse(text: str) -> frozenset[str]:
     """The facts of one observation (schema above). Total: never raises on a string."""
     return _parse_cached(text) if len(text) <= _CACHE_LONGEST else _parse(text)
-
-
-def extract(text: str, fallback: Fallback | None = None) -> frozenset[str]:
-    """Facts by rules, and by ``fallback`` only for a long text that no rule explains.
-
-    ``fallback`` gets the observation and returns facts; those that are no complete fact of the schema are
-    dropped, and when none is left the message stays. What it raises is the caller's.
-    """
-    reading, explained = _read(text)
-    only_message = all(fact.startswith("MESSAGE(") for fact in reading.facts)
-    if fallback is None or explained or not only_message or len(text) <= SHORT:
-        return frozenset(reading.facts)
-    found = set()
-    for line in fallback(text):
-        match = _FACT.fullmatch(line.strip())
-        if match is not None and match[1] in NAMES:
-            found.add(f"{match[1]}({match[2]})")
-    return frozenset(found or reading.facts)

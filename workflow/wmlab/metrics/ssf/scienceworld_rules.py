@@ -8,15 +8,13 @@ constant.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from wmlab.metrics.ssf.scienceworld_scene import Reading, bare
+from wmlab.metrics.ssf.scan import Apply, Reading
+from wmlab.metrics.ssf.scienceworld_scene import bare
 
 NAME = r"[^.,:;!?]{1,80}?"
 _STATE = r"open|closed|activated|deactivated|flushing|on|off"
 _LIST = re.compile(r", and |, | and ")
-
-Apply = Callable[[Reading, "re.Match[str]"], None]
 
 
 def _fact(name: str) -> Apply:

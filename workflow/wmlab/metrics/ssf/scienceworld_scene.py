@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from wmlab.metrics.ssf.scan import Reading
 
 _DEEPEST = 6  # nested brackets that are read; what is deeper stays part of a name
 
@@ -49,17 +50,6 @@ _BARE = re.compile(
     + "(?<![,:] )"
 )
 """Before things that are printed without an article; only for descriptions without line breaks."""
-
-
-@dataclass
-class Reading:
-    """Facts found so far."""
-
-    facts: set[str] = field(default_factory=set)
-
-    def add(self, name: str, *arguments: str) -> None:
-        """Record one fact."""
-        self.facts.add(f"{name}({', '.join(arguments)})")
 
 
 def bare(name: str) -> str:

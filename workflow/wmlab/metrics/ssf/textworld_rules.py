@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from wmlab.metrics.ssf.scan import Apply, Reading, admissible, constant, nothing
+from wmlab.metrics.ssf.scan import Apply, Reading, admissible, constant, each, nothing
 from wmlab.metrics.ssf.textworld_phrases import (
     DECORATION,
     DECORATION_WITHOUT_STOP,
@@ -74,14 +74,6 @@ def _held(fact: str) -> Apply:
             else:
                 reading.add(fact, item, holder)
         reading.focus = holder
-
-    return apply
-
-
-def _each(fact: str) -> Apply:
-    def apply(reading: Reading, match: re.Match[str]) -> None:
-        for item in listed(match["list"]):
-            reading.add(fact, item)
 
     return apply
 
@@ -182,7 +174,7 @@ def table() -> list[tuple[str, Apply]]:
     rules += [(pattern + END, _empty) for pattern in EMPTY_IT]
     rules += [
         (r"you are carrying nothing" + END, constant("CARRYING", "nothing")),
-        (rf"you are carrying: (?P<list>{LIST}){LIST_END}", _each("CARRYING")),
+        (rf"you are carrying: (?P<list>{LIST}){LIST_END}", each("CARRYING", listed)),
         (rf"you open (?:the )?{_ITEM}, revealing (?P<list>{LIST}){LIST_END}", _did("open")),
         (rf"you take (?:the )?{_ITEM} from (?:the )?(?P<other>{NAME}){END}", _did("take")),
         (rf"you pick up (?:the )?{_ITEM} from the (?P<other>ground){END}", _did("take")),
@@ -205,7 +197,7 @@ def table() -> list[tuple[str, Apply]]:
         (rf"on the {_ITEM} (?:is|are) (?P<list>{LIST}){LIST_END}", _held("ON")),
         (rf"in the {_ITEM} (?:is|are) (?P<list>{LIST}){LIST_END}", _held("IN")),
         (rf"the {_ITEM} contains (?P<list>{LIST}){LIST_END}", _held("IN")),
-        (rf"there (?:is|are) (?P<list>{LIST}) on the floor{END}", _each("FLOOR")),
+        (rf"there (?:is|are) (?P<list>{LIST}) on the floor{END}", each("FLOOR", listed)),
         (
             rf"there is an? (?P<state>open|closed|locked) {_ITEM} leading {DIRECTION}{END}",
             _door,

@@ -1,0 +1,21 @@
+"""Options that several commands share: the models a metric may need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Encoder = Annotated[
+    Path | None, typer.Option("--encoder", help="Folder of a transformers encoder, for BERTScore.")
+]
+EncoderLayer = Annotated[
+    int | None, typer.Option("--encoder-layer", min=0, help="Its layer to compare; default: the last.")
+]
+Cache = Annotated[
+    Path | None, typer.Option("--cache", help="File (SQLite) that keeps a model's answers by their content.")
+]
+Concurrency = Annotated[
+    int, typer.Option("--concurrency", min=1, help="Requests to a model that are under way at once.")
+]
