@@ -36,6 +36,7 @@ include: "rules/collect.smk"
 include: "rules/data.smk"
 include: "rules/sft.smk"
 include: "rules/grpo.smk"
+include: "rules/memory.smk"
 include: "rules/predict.smk"
 include: "rules/perturb.smk"
 include: "rules/rollout.smk"
@@ -59,6 +60,8 @@ rule all:
     input:
         rules.site.output,
         PLAN.exports(),
+        PLAN.memory_exports(),
+        PLAN.removals(),
 
 
 rule data:
@@ -76,6 +79,7 @@ rule evaluate:
     input:
         PLAN.summaries(),
         PLAN.cells(),
+        PLAN.removals(),
 
 
 rule tables:
@@ -102,3 +106,4 @@ for method in PLAN.study.methods:
         input:
             PLAN.summaries(method),
             PLAN.cells(method),
+            PLAN.removals(method),

@@ -21,7 +21,7 @@ from typing import Any
 
 from wmlab.memory.bank import Entry, entry_id, write_bank
 from wmlab.memory.build import Build
-from wmlab.memory.keys import chain, fields_of
+from wmlab.memory.keys import Query, chain, fields_of
 from wmlab.memory.retrieve import Retriever
 
 THINGS = ["apple", "mug", "plate", "knife", "book", "pen", "cloth", "bowl", "egg", "potato", "tomato", "pan"]
@@ -106,10 +106,11 @@ def nearest(entries: list[Entry], n: int, compare: bool) -> None:
     rng = random.Random(2)
     retriever = Retriever("alfworld", entries)
     texts = [f"{rng.choice(THINGS)} {rng.choice(PLACES)} kitchen" for _ in range(n)]
-    retriever._nearest(texts[0])
+    told = history(rng, 1)
+    retriever._nearest(Query((), texts[0]), told)
     started = time.process_time()
     for text in texts:
-        retriever._nearest(text)
+        retriever._nearest(Query((), text), told)
     print(f"bm25s: {n / (time.process_time() - started):,.0f} look-ups a second")
     if not compare:
         return

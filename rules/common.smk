@@ -36,8 +36,9 @@ except InputError as error:
 
 
 def one_of(names):
-    """A wildcard constraint: any of the names, and nothing else."""
-    return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    """A wildcard constraint: any of the names, and nothing else; without names nothing at all."""
+    listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return listed or "(?!)"
 
 
 def threads_of(tier):
@@ -81,6 +82,16 @@ def repeated(option, paths):
 def folders(option, files):
     """A command-line option with the folder of every file: nothing when there is none."""
     return repeated(option, [Path(file).parent for file in files])
+
+
+def shown(training):
+    """The options that show a world model its memory; nothing for a model without."""
+    return lambda w, input: (
+        f"--memory {shlex.quote(str(input.memory))}"
+        f" --memory-recipe {shlex.quote(PLAN.memory_recipe(w.domain, training))}"
+        if input.memory
+        else ""
+    )
 
 
 def options_of(paths):

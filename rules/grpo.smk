@@ -3,7 +3,8 @@
 
 rule grpo:
     input:
-        sft=lambda w: PLAN.weights(w.domain, w.backbone, "w2w", 0),
+        sft=lambda w: PLAN.start_weights(w.domain, w.backbone, w.method, w.seed),
+        memory=lambda w: PLAN.banks(w.domain, w.backbone, w.method),
         transitions="<results>/filter/{domain}/{backbone}/transitions.parquet",
         validation="<results>/decompose/{domain}/validation/transitions.parquet",
         reference=lambda w: PLAN.reference_weights(w.domain),
@@ -29,6 +30,7 @@ rule grpo:
         recipe=lambda w: PLAN.grpo_recipe(w.domain, w.method),
         sft=subpath(input.sft, parent=True),
         reference=subpath(input.reference, parent=True),
+        memory=shown(training=True),
         checkpoints=lambda w: f"{PLAN.root}/checkpoints/grpo/{w.domain}/{w.backbone}/{w.method}/seed{w.seed}",
         folder=subpath(output.weights, parent=True),
         code=lambda w: fingerprint(
@@ -39,6 +41,6 @@ rule grpo:
     shell:
         "python -m wmlab train grpo --model {params.sft:q} --transitions {input.transitions:q}"
         " --validation {input.validation:q} --reference {params.reference:q}"
-        " --reward {params.reward} --recipe {params.recipe:q} --threads {threads}"
-        " --seed {wildcards.seed} --checkpoints {params.checkpoints:q}"
+        " --reward {params.reward} --recipe {params.recipe:q} {params.memory}"
+        " --threads {threads} --seed {wildcards.seed} --checkpoints {params.checkpoints:q}"
         " --out {params.folder:q} 2>&1 | tee {log:q}"

@@ -40,6 +40,8 @@ rule predict_states:
         "<logs>/predict/{domain}/{backbone}/{method}/seed{seed}.log",
     benchmark:
         "<benchmarks>/predict/{domain}/{backbone}/{method}/seed{seed}.tsv"
+    wildcard_constraints:
+        method=one_of([m for m in PLAN.study.methods if not PLAN.with_memory(m)]),
     conda:
         "../envs/cpu.yaml"
     threads: threads_of("inference")

@@ -29,6 +29,7 @@ rule report_tables:
         cells=PLAN.cells(),
         stats="<results>/stats/stats.json",
         heldout=PLAN.heldout(),
+        removals=PLAN.removals(),
     output:
         expand(
             "<results>/tables/{name}.{kind}",
@@ -48,6 +49,7 @@ rule report_tables:
         summaries=lambda w, input: repeated("--scores", input.summaries),
         cells=lambda w, input: repeated("--cells", input.cells),
         heldout=lambda w, input: repeated("--heldout", input.heldout),
+        removals=lambda w, input: repeated("--removals", input.removals),
         methods=",".join(PLAN.study.methods),
         folder=subpath(output[0], parent=True),
         code=fingerprint("wmlab.cli.report:tables"),
@@ -55,7 +57,7 @@ rule report_tables:
         "Write the tables"
     shell:
         "python -m wmlab report tables {params.summaries} {params.cells} {params.heldout}"
-        " --stats {input.stats:q} --methods {params.methods} --out-dir {params.folder:q}"
+        " {params.removals} --stats {input.stats:q} --methods {params.methods} --out-dir {params.folder:q}"
         " 2>&1 | tee {log:q}"
 
 

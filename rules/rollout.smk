@@ -64,6 +64,7 @@ rule rollout_wm:
     input:
         panel="<results>/panels/{domain}/test.json",
         weights=lambda w: PLAN.weights(w.domain, w.backbone, w.method, w.seed),
+        memory=lambda w: PLAN.banks(w.domain, w.backbone, w.method),
         agent=lambda w: PLAN.acting_weights(w.domain, w.agent),
     output:
         episodes="<results>/rollout/{domain}/{backbone}/{method}/seed{seed}/{agent}/wm.jsonl",
@@ -81,6 +82,7 @@ rule rollout_wm:
         agent=lambda w: PLAN.agent_spec(w.agent),
         agent_model=lambda w, input: folders("--agent-model", input.agent),
         model=subpath(input.weights, parent=True),
+        memory=shown(training=False),
         step_cap=PLAN.config.evaluation.step_cap,
         seed=PLAN.study.seed,
         code=domain_code("wmlab.cli.rollout:wm", "script"),
@@ -89,7 +91,7 @@ rule rollout_wm:
     shell:
         "python -m wmlab rollout wm --model {params.model:q} --agent {params.agent:q}"
         " {params.agent_model} --panel {input.panel:q} --step-cap {params.step_cap}"
-        " --threads {threads} --seed {params.seed} --out {output.episodes:q} 2>&1 | tee {log:q}"
+        " {params.memory} --threads {threads} --seed {params.seed} --out {output.episodes:q} 2>&1 | tee {log:q}"
 
 
 rule replay_w2r:

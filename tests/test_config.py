@@ -301,3 +301,45 @@ def test_the_help_imports_nothing_heavy() -> None:
         check=True,
     )
     assert ended.stdout.strip() == "[]"
+
+
+def test_memory_in_the_plan(tmp_path: Path) -> None:
+    overlay = {
+        "study": {"domains": ["textworld", "webshop"], "methods": ["w2w", "behr", "mem_sft", "mem_behr"], "seeds": [0, 3]},
+        "memory": {"dropout": 0.25, "sft": {"epochs": 0.5}, "curator_url": "http://h/v1", "curator_model": "a b"},
+        "domains": {"webshop": {"memory": {"budget": 99}}},
+    }  # fmt: skip
+    plan = Plan(study(tmp_path, overlay))
+    assert plan.methods == ["behr", "mem_behr"] and plan.seeds("mem_sft") == [0, 3]
+    assert [plan.with_memory(m) for m in ("w2w", "behr", "mem_sft", "mem_behr")] == [False, False, True, True]
+    bank = "results/study/memory/webshop/tiny/bank.jsonl"
+    assert plan.banks("webshop", "tiny", "mem_behr") == [bank] and plan.banks("webshop", "tiny", "behr") == []
+    assert plan.start_weights("webshop", "tiny", "mem_behr", 3).endswith(
+        "webshop/tiny/mem_sft/seed3/model.safetensors"
+    )
+    assert plan.start_weights("webshop", "tiny", "behr", 3).endswith(
+        "webshop/tiny/sft/seed0/model.safetensors"
+    )
+    shown = json.loads(plan.memory_recipe("webshop", training=True))
+    assert shown == {"budget": 99, "position": "action", "dropout": 0.25, "seed": 0}
+    assert json.loads(plan.memory_recipe("textworld", training=False)) == {
+        **shown,
+        "budget": 128,
+        "dropout": 0.0,
+    }
+    reader = json.loads(plan.reader_recipe("webshop", "tiny"))
+    plain = json.loads(plan.sft_recipe("webshop", "tiny"))
+    assert (reader["epochs"], reader["learning_rate"]) == (0.5, 1e-3)
+    assert {k for k in plain if plain[k] != reader[k]} == {"epochs", "learning_rate"}
+    assert plan.bank_predictions("webshop", "tiny") == []
+    assert plan.bank_predictions("textworld", "tiny")[0].endswith("w2w/seed0/baseline.parquet")
+    assert plan.curator_options() == "--curator-url http://h/v1 --curator-model 'a b'"
+    assert len(plan.removals()) == 8 and len(plan.removals("behr")) == 0 and "memory" in plan.tables()
+    assert len(plan.memory_exports()) == 2 and len(plan.online_gains()) == 8
+    assert "memory" not in Plan(study(tmp_path, {"study": {"methods": ["w2w", "behr"]}})).tables()
+
+
+def test_a_curator_is_given_whole(tmp_path: Path) -> None:
+    message = problem(tmp_path, {"memory": {"curator_url": "http://h/v1"}})
+    assert "memory" in message and "go together" in message
+    assert "the name is taken" in problem(tmp_path, {"methods": {"mem_sft": {"reward": "f1"}}})

@@ -16,7 +16,7 @@ from wmlab.cli.memory import app
 from wmlab.domains.base import Task
 from wmlab.domains.panels import write_panel
 from wmlab.errors import InputError
-from wmlab.io.tables import read_table, write_table
+from wmlab.io.tables import write_table
 from wmlab.memory.bank import Entry, entry_id, read_bank, write_bank
 from wmlab.memory.build import Build, BuildSettings
 from wmlab.memory.curate import RuleCurator
@@ -110,11 +110,13 @@ def test_a_site_cache_by_hand() -> None:
     found = {one.key: one for one in entries}
     item = (("page", "item"), ("asin", "B000000001"))
     assert found[item].support == 4  # opened and re-shown after the option, in both trajectories
-    assert found[item].positive == "product B000000001 | Blue Mug | $9.99; size: small, large; color: red"
+    assert found[item].positive == (
+        "product B000000001 [SEP] size [SEP] small [SEP] large [SEP] color [SEP] red [SEP] Blue Mug [SEP] Price: $9.99"
+    )
     chosen = found[(*item, ("options", "size: large"))]
     assert chosen.support == 2 and chosen.positive.endswith("selected size large")
     tab = found[(("page", "tab"), ("asin", "B000000001"), ("tab", "description"))]
-    assert tab.positive == "product B000000001 description: Holds a pint."
+    assert tab.positive == "product B000000001 description [SEP] Holds a pint."
     assert {one.kind for one in entries} == {"page", "state_cache"} and len(entries) == 4
     assert all(one.negative == "" and len(one.task_hashes) == 2 for one in entries)
 
@@ -273,19 +275,15 @@ def test_commands(tmp_path: Path) -> None:
     assert made.exit_code == 0 and "from 20 transitions" in made.output
     meta = json.loads((tmp_path / "memory_alfworld.jsonl.meta.json").read_text())
     assert meta["report"]["hard"] == 20 and meta["config"]["curator"] == "rules"
-    found = run(app, ["retrieve", *base, "--bank", str(bank), "--out", str(blocks)])
+    other = [{**row, "history": chat("Your task is to: look.", row["action"])} for row in rows]
+    write_table(tmp_path / "other.parquet", "transitions", other)
+    asked = ["--domain", "alfworld", "--transitions", str(tmp_path / "other.parquet")]
+    found = run(app, ["retrieve", *asked, "--bank", str(bank), "--out", str(blocks)])
     assert found.exit_code == 0 and "20 prompts, 20 with a block (20 keyed" in found.output
     first = json.loads(blocks.read_text().splitlines()[0])
     assert first["block"].startswith("[BEGIN ALFWORLD_MEMORY]\n") and first["matches"][0]["status"] == "used"
-    out = tmp_path / "augmented.parquet"
-    put = run(
-        app,
-        ["augment", *base, "--bank", str(bank), "--out", str(out), "--records", str(tmp_path / "r.jsonl")],
-    )
-    assert put.exit_code == 0 and "20 transitions, 20 with a block, 0 without by dropout" in put.output
-    augmented = read_table(out, "transitions")
-    assert augmented[0]["history"][0]["content"] == first["block"] + rows[0]["history"][0]["content"]
-    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 20
+    own = run(app, ["retrieve", *base, "--bank", str(bank), "--out", str(blocks)])
+    assert "20 prompts, 0 with a block" in own.output  # they are the bank's only task
     shown = run(app, ["show", "--domain", "alfworld", "--bank", str(bank), "--key", "schema=open"])
     assert shown.exit_code == 0 and "Key: schema=open" in shown.output
     assert isinstance(

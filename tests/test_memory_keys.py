@@ -126,14 +126,28 @@ def test_pages_as_records() -> None:
     shown = shop_pages()
     results, item = shop.Place("results", "blue mug"), shop.Place("item", asin="B000000001")
     assert shop.record(results, shown["results"]) == (
-        "search[blue mug] page 1 of 12 results; products: B000000001 | Blue Mug | $9.99; B000000002 | Red Cup | $5.00"
+        "search[blue mug] page 1 (Total results: 12) [SEP] B000000001 [SEP] Blue Mug [SEP] $9.99"
+        " [SEP] B000000002 [SEP] Red Cup [SEP] $5.00"
     )
     assert shop.record(item, shown["item"]) == (
-        "product B000000001 | Blue Mug | $9.99; size: small, large; color: red"
+        "product B000000001 [SEP] size [SEP] small [SEP] large [SEP] color [SEP] red [SEP] Blue Mug [SEP] Price: $9.99"
     )
     assert shop.record(results, shown["item"]) is None
     assert shop.record(shop.Place(), shown["start"]) is None
     assert shop.record(results, "no page") is None
+
+
+def test_a_page_that_the_history_shows_is_not_asked_for() -> None:
+    rows, shown = shop_rows("a"), shop_pages()
+    assert shop.query(rows[1]["history"]).words == "Blue Mug"  # the title that the results page gave
+    assert shop.query(rows[1]["history"]).pages == "item"
+    chosen = shop.query(rows[2]["history"])  # the product is shown, the chosen option is not
+    assert [key[-1] for ((_, key),) in chosen.chains] == [("options", "size: large")] and not chosen.words
+    back = [*rows[1]["history"], {"role": "assistant", "content": shown["item"]}]
+    again = shop.query([*back, {"role": "user", "content": "click[< prev]"}])
+    assert again.chains == () and not again.words
+    anew = shop.query([*back, {"role": "user", "content": "search[red cup]"}])
+    assert (anew.words, anew.pages) == ("red cup", "results")
 
 
 @settings(max_examples=100, deadline=None)

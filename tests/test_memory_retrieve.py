@@ -7,18 +7,22 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_rows import KITCHEN, chat, opened, shop_rows
+from memory_rows import KITCHEN, chat, opened, shop_pages, shop_rows
+from wmlab.config.memory import MemoryRecipe
 from wmlab.errors import InputError
-from wmlab.memory.apply import augmented
-from wmlab.memory.bank import Entry, Key, entry_id
+from wmlab.memory.bank import Entry, Key, entry_id, write_bank
 from wmlab.memory.build import Build
+from wmlab.memory.context import WorldMemory, open_memory, prompts
+from wmlab.memory.guard import task_hash
 from wmlab.memory.keys import query
 from wmlab.memory.prompt import (
     AUTHORITY,
     BLOCKS,
     augment,
+    cut,
     dropped,
     inert,
+    plain,
     render_block,
     render_entry,
     with_block,
@@ -118,17 +122,17 @@ def test_the_shop_from_its_own_cache() -> None:
     found = dict(retrievals(shop, shop_rows("b", "another wish"), "rows"))
     assert all(one.how == "keyed" and one.matches[0].level == 0 for one in found.values())
     assert (
-        "\nsearch[blue mug] page 1 of 12 results; products: B000000001 | Blue Mug | $9.99"
-        in found["b/0"].block
+        "\nsearch[blue mug] page 1 (Total results: 12) [SEP] B000000001 [SEP] Blue Mug" in found["b/0"].block
     )
     assert found["b/0"].block.startswith("[BEGIN WEBSHOP_SITE_CACHE]\n")
-    near = shop.retrieve(chat(rows[0]["history"][0]["content"], "search[red cup]"))
+    start = shop_pages("another wish")["start"]
+    near = shop.retrieve(chat(start, "search[red cup]"))
     assert near.how == "bm25" and near.matches[0].score is not None
-    # A click that leads nowhere shows the same page again; after buying there is nothing to know.
-    still = shop.retrieve(
-        chat(rows[0]["history"][0]["content"], "search[blue mug]", "no page", "click[buy now]")
-    )
-    assert still.how == "keyed"
+    assert (
+        shop.retrieve(chat(shop_pages()["start"], "search[red cup]")).how == "none"
+    )  # only that task saw it
+    # A click that leads nowhere shows the page before once more; after buying there is nothing to know.
+    assert shop.retrieve(chat(start, "search[blue mug]", "no page", "click[buy now]")).how == "none"
     bought = [*rows[1]["history"], {"role": "assistant", "content": rows[1]["observation"]}]
     assert shop.retrieve([*bought, {"role": "user", "content": "click[Buy Now]"}]).how == "none"
 
@@ -177,12 +181,19 @@ def test_hostile_entries_stay_inside_their_block(domain: str, said: str, content
 
 
 def test_removal_leaves_the_prompt_as_it_was() -> None:
-    plain = asking()
+    bare = asking()
     block = render_block("alfworld", ["Key: a"])
-    told = augment(plain, block)
-    assert told[0]["content"] == block + KITCHEN and told[1:] == plain[1:]
-    assert augment(told, block) == told and augment(told, "") == plain
+    told = augment(bare, block)
+    assert told[-1] == {"role": "user", "content": f"{block}open fridge 1"} and told[:-1] == bare[:-1]
+    before = augment(bare, block, "system")
+    assert before[0]["content"] == block + KITCHEN and before[1:] == bare[1:]
+    assert (
+        augment(told, block) == told and augment(told, block, "system") == before
+    )  # replaced, never stacked
+    assert augment(told, "") == plain(told) == plain(before) == bare
     assert without_block("[BEGIN ALFWORLD_MEMORY] of a task") == "[BEGIN ALFWORLD_MEMORY] of a task"
+    with pytest.raises(InputError, match="'end': not known; choose from action, system"):
+        augment(bare, block, "end")
 
 
 def test_dropout_is_by_task_and_nested() -> None:
@@ -195,16 +206,55 @@ def test_dropout_is_by_task_and_nested() -> None:
         dropped("a", 1.5, 0)
 
 
-def test_augmented_transitions_by_task() -> None:
-    rows = [{**opened("a"), "task_id": f"alfworld_{number}"} for number in range(40)]
-    bank = Retriever("alfworld", [entry(OPEN)])
-    told = list(augmented(bank, rows, "rows", dropout=0.5, seed=3))
-    for row, (out, found) in zip(rows, told, strict=True):
-        assert (found is None) == dropped(row["task_id"], 0.5, 3)
-        assert out["history"][0]["content"] == (found.block if found else "") + KITCHEN
-        assert out["history"][1:] == row["history"][1:] and {**out, "history": row["history"]} == row
-    assert 0 < sum(found is None for _, found in told) < 40
-    again = [row for row, _ in augmented(bank, [row for row, _ in told], "rows", dropout=0.5, seed=3)]
-    assert again == [row for row, _ in told]  # a block is replaced, never stacked
-    with pytest.raises(InputError, match="not a share"):
-        list(augmented(bank, [], "rows", dropout=-1.0))
+def test_prompts_with_memory_and_without_by_task() -> None:
+    told = [(asking(), f"alfworld_{number}") for number in range(40)]
+    assert prompts(None, told) == [asking()] * 40
+    memory = WorldMemory(Retriever("alfworld", [entry(OPEN)]), MemoryRecipe(dropout=0.5, seed=3))
+    block = memory.retriever.retrieve(asking()).block
+    for chat_, (_, task) in zip(prompts(memory, told), told, strict=True):
+        gone = dropped(task, 0.5, 3)
+        assert chat_[-1]["content"] == ("" if gone else block) + "open fridge 1" and plain(chat_) == asking()
+        assert memory.retrieve(asking(), task).how == ("dropped" if gone else "keyed")
+    assert 0 < sum(chat_ == asking() for chat_ in prompts(memory, told)) < 40
+
+
+def test_a_task_does_not_see_what_only_it_showed() -> None:
+    own = task_hash(asking())
+    bank = Retriever("alfworld", [entry(FRIDGE, "mine", tasks=[own]), entry(OPEN, "ours", tasks=["aa", own])])
+    assert [match.fields for match in bank.retrieve(asking()).matches] == ["schema"]
+    other = chat("Your task is to: look.", "open fridge 1")
+    assert "mine" in bank.retrieve(other).block
+    alone = Retriever("alfworld", [entry(FRIDGE, "mine", tasks=[own])])
+    assert alone.retrieve(asking()).how == "none" and alone.retrieve(other).how == "keyed"
+
+
+def test_a_page_is_cut_after_a_whole_field() -> None:
+    text = "search[mug] page 1 [SEP] B000000001 [SEP] Blue Mug [SEP] $9.99"
+    assert cut(text, lambda part: len(part) <= len(text)) == text
+    assert (
+        cut(text, lambda part: len(part) < len(text)) == "search[mug] page 1 [SEP] B000000001 [SEP] Blue Mug"
+    )
+    assert cut(text, lambda part: len(part) < 20) == ""  # a head alone says nothing
+    rows = shop_rows("a")
+    bank = list(Build("webshop").entries(rows, None, "rows"))
+    whole = Retriever("webshop", bank).retrieve(shop_rows("b", "another wish")[0]["history"])
+    small = Retriever("webshop", bank, budget=whole.n_tokens - 1)
+    found = small.retrieve(shop_rows("b", "another wish")[0]["history"])
+    assert found.matches[0].status == "cut" and found.n_tokens < whole.n_tokens
+    assert "B000000002 [SEP] Red Cup\n[END" in found.block and "$5.00" not in found.block
+
+
+def test_a_bank_is_opened_for_one_domain_and_clean_tasks(tmp_path: Any) -> None:
+    bank, rows = tmp_path / "bank.jsonl", [{"domain": "alfworld"}]
+    write_bank(bank, [entry(OPEN, tasks=["aa"])])
+    memory = open_memory(bank, '{"budget": 400, "position": "system"}', rows, "rows", None)
+    assert memory is not None and memory.prompt(asking(), "t")[0]["content"].startswith(
+        "[BEGIN ALFWORLD_MEMORY]"
+    )
+    assert open_memory(None, "{}", rows, "rows", None) is None
+    with pytest.raises(InputError, match="evaluation tasks"):
+        open_memory(bank, "{}", rows, "rows", None, frozenset({"aa"}))
+    with pytest.raises(InputError, match="2 domains"):
+        open_memory(bank, "{}", [*rows, {"domain": "webshop"}], "rows", None)
+    with pytest.raises(InputError, match="budgt"):
+        open_memory(bank, '{"budgt": 1}', rows, "rows", None)

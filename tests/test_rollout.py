@@ -137,3 +137,45 @@ def test_a_world_model_serves_the_loop(tmp_path: Path) -> None:
         row["messages"][1]["content"] == task.initial_observation
         for row, task in zip(rows, TASKS, strict=True)
     )
+
+
+def test_a_rollout_asks_memory_with_what_the_model_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from wmlab.config.memory import MemoryRecipe
+    from wmlab.lm.base import Completion
+    from wmlab.memory.bank import Entry, entry_id
+    from wmlab.memory.context import WorldMemory
+    from wmlab.memory.retrieve import Retriever
+
+    key = (("schema", "open"), ("object", "box"), ("room", "attic"))
+    rule = Entry(
+        entry_id("textworld", "transition", key),
+        "transition",
+        key,
+        "dust",
+        "",
+        {"task_hashes": ["aa"]},
+        2,
+        (),
+    )
+    memory = WorldMemory(Retriever("textworld", [rule], budget=400, bm25_entries=0), MemoryRecipe())
+    world = WorldModelBatch(tiny.tiny_lm(), memory=memory)
+    asked: list[list[dict[str, str]]] = []
+
+    def answer(keys: object, chats: list[list[dict[str, str]]], sampling: object) -> list[Completion]:
+        asked.extend(chats)
+        return [Completion("-= Attic =-", (1,), "stop")]
+
+    monkeypatch.setattr(world.lm, "continue_dialogues", answer)
+    world.reset(TASKS[:1])
+    for action in ("open box", "go up", "open box", "look"):
+        world.step({0: action})
+    told = [chat[-1]["content"] for chat in asked]
+    # The attic exists in the model's own prediction only; the block is not kept in later prompts.
+    assert (told[0], told[1], told[3]) == ("open box", "go up", "look")
+    assert told[2].startswith("[BEGIN TEXTWORLD_MEMORY]\n") and told[2].endswith("open box")
+    assert [m["content"] for m in asked[3] if m["role"] == "user"] == [
+        "open box",
+        "go up",
+        "open box",
+        "look",
+    ]

@@ -12,10 +12,14 @@ import tiny_models as tiny
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from wmlab.config.memory import MemoryRecipe
 from wmlab.config.recipes import GrpoRecipe, SftRecipe
 from wmlab.errors import ModelFailure
 from wmlab.lm.base import Completion
 from wmlab.lm.build import new_model
+from wmlab.memory.bank import Entry, entry_id
+from wmlab.memory.context import WorldMemory
+from wmlab.memory.retrieve import Retriever
 from wmlab.rewards.base import RewardInput, RewardRecord
 from wmlab.rewards.behr import BehaviourConsistency
 from wmlab.rewards.reference import ReferenceAgent
@@ -24,7 +28,7 @@ from wmlab.training import sft
 from wmlab.training.checkpoint import NAME
 from wmlab.training.grpo import Grpo, Prompt, advantages, make_group, policy_loss, prompts_of
 from wmlab.training.heldout import compare, prompt_means
-from wmlab.training.sequences import agent_sequences, pad, world_model_sequences
+from wmlab.training.sequences import TrainingSequence, agent_sequences, pad, world_model_sequences
 
 RECIPE = GrpoRecipe(
     steps=4, prompts_per_step=2, group=4, learning_rate=3e-3, warmup_steps=1, max_new_tokens=12,
@@ -37,6 +41,7 @@ def transitions() -> list[dict[str, Any]]:
     return [
         {
             "domain": "textworld",
+            "task_id": "textworld_0",
             "history": tiny.history(i),
             "observation": states[i][1],
             "next_action": states[i + 1][0],
@@ -279,3 +284,64 @@ def test_a_checkpoint_of_another_run_is_not_resumed(
     again.train(prompts, [], tmp_path / "shared")
     assert same_weights(run.policy.model, again.policy.model)
     assert "starting afresh" in capsys.readouterr().err
+
+
+def remembering(position: str = "action") -> WorldMemory:
+    """A bank with one rule for ``open`` in a game that is not the one at hand."""
+    key = (("schema", "open"),)
+    rule = Entry(
+        entry_id("textworld", "transition", key),
+        "transition",
+        key,
+        "a key",
+        "",
+        {"task_hashes": ["aa"]},
+        2,
+        (),
+    )
+    recipe = MemoryRecipe.model_validate({"position": position})
+    return WorldMemory(Retriever("textworld", [rule], budget=400), recipe)
+
+
+@pytest.mark.parametrize("position", ["action", "system"])
+def test_a_branch_is_its_prompt_alone(position: str) -> None:
+    torch.set_num_threads(1)
+    lm, memory = tiny.tiny_lm(1), remembering(position)
+    (row,) = world_model_sequences(lm.tokenizer, [tiny.trajectory(2)], 2048, memory)
+    (bare,) = world_model_sequences(lm.tokenizer, [tiny.trajectory(2)], 2048)
+    told = memory.prompt(tiny.history(0), "textworld_0")
+    ids = [
+        *lm.encode(told),
+        *lm.tokenizer.encode(tiny.STATES["open box"], add_special_tokens=False),
+        lm.end_id,
+    ]
+    ((start, stop, shared),) = row.branches  # "take key" has no entry, so its prompt is the plain one
+    assert [*row.ids[:shared], *row.ids[start:stop]] == ids and row.turns[:2] == bare.turns
+    assert row.turns[2] == (start + len(lm.encode(told)) - shared, stop)
+    both = sft.batch_loss(lm.model, [bare, row], 0) * (sum(bare.taught) + sum(row.taught))
+    length = len(lm.encode(told))
+    taught = [False] * length + [True] * (len(ids) - length)
+    single = TrainingSequence(ids, taught, [(length, len(ids))])
+    alone = sum(sft.batch_loss(lm.model, [one], 0) * sum(one.taught) for one in (bare, bare, single))
+    assert torch.allclose(both, alone, rtol=1e-5)
+    whole, em = sft.evaluate(lm.model, [row], 1, 0)
+    assert whole == pytest.approx(
+        float((both - sft.batch_loss(lm.model, [bare], 0) * sum(bare.taught)).detach()) / sum(row.taught),
+        rel=1e-5,
+    )
+    assert em == 0.0
+
+
+def test_branches_stop_where_there_is_no_room() -> None:
+    lm = tiny.tiny_lm(1)
+    (bare,) = world_model_sequences(lm.tokenizer, [tiny.trajectory(1)], 512)
+    (row,) = world_model_sequences(lm.tokenizer, [tiny.trajectory(1)], len(bare.ids), remembering())
+    assert row == bare
+
+
+def test_grpo_reads_memory_and_its_reward_does_not() -> None:
+    lm = tiny.tiny_lm(1)
+    first, *others = prompts_of(lm, transitions(), remembering())
+    assert first.chat[-1]["content"].startswith("[BEGIN TEXTWORLD_MEMORY]\n")
+    assert first.item.history == tiny.history(0) and first.ids == lm.encode(first.chat)
+    assert [prompt.chat for prompt in others] == [tiny.history(1), tiny.history(2)]

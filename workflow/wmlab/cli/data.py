@@ -182,22 +182,37 @@ def verl(
     include_terminal: Annotated[
         bool, typer.Option("--include-terminal", help="Keep rows without a next action.")
     ] = False,
+    memory: Annotated[
+        Path | None, typer.Option("--memory", help="Bank whose blocks the prompts are shown.")
+    ] = None,
+    memory_recipe: Annotated[
+        str, typer.Option("--memory-recipe", help="JSON, or a JSON file: budget, position, dropout.")
+    ] = "{}",
+    tokenizer: Annotated[
+        Path | None, typer.Option("--tokenizer", help="Folder; without it 4 characters are a token.")
+    ] = None,
 ) -> None:
     """Write transitions as verl training rows.
 
     Example: wmlab data verl --transitions hard.parquet --out grpo_train.parquet
     """
+    from itertools import islice
+
     from wmlab.data.verl import write_verl
     from wmlab.io.provenance import write_meta
     from wmlab.io.tables import read_rows
+    from wmlab.lm.tokenizer import load_tokenizer
+    from wmlab.memory.context import open_memory
 
     started = time.time()
+    first = list(islice(read_rows(transitions, "transitions"), 1))
+    counting = load_tokenizer(tokenizer) if tokenizer is not None else None
+    world = open_memory(memory, memory_recipe, first, transitions, counting)
     rows = read_rows(transitions, "transitions")
-    counts = write_verl(out, rows, source=transitions, include_terminal=include_terminal)
-    config = {"include_terminal": include_terminal}
-    write_meta(
-        out, config=config, seed=None, inputs=[transitions], started=started, extra={"rows": dict(counts)}
-    )
+    counts = write_verl(out, rows, source=transitions, include_terminal=include_terminal, memory=world)
+    config = {"include_terminal": include_terminal, "memory": memory_recipe if memory else None}
+    inputs = [transitions, *([memory] if memory else [])]
+    write_meta(out, config=config, seed=None, inputs=inputs, started=started, extra={"rows": dict(counts)})
     left_out = counts["without_next_action"]
     print(f"{out}: {counts['written']} rows ({left_out} without a next action left out)")
 

@@ -1,16 +1,12 @@
-"""``wmlab memory``: build a bank, retrieve from it, put what it says before transitions, show it."""
+"""``wmlab memory``: build a bank, retrieve from it, show it, and tell what a model loses without it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from wmlab.memory.retrieve import Retriever
 
 app = typer.Typer(help="World memory: banks of hints for a world model.", no_args_is_help=True)
 
@@ -117,11 +113,18 @@ def retrieve(
     from wmlab.io.jsonl import STREAM, write_jsonl
     from wmlab.io.provenance import write_meta
     from wmlab.io.tables import read_rows
-    from wmlab.memory.retrieve import coverage, retrievals
+    from wmlab.lm.tokenizer import load_tokenizer
+    from wmlab.memory.bank import read_bank
+    from wmlab.memory.guard import held_out
+    from wmlab.memory.retrieve import Retriever, coverage, estimated_tokens, retrievals, tokens_of
 
     started = time.time()
     panels = exclude_panel or []
-    retriever = _open(domain, bank, budget, tokenizer, panels)
+    counting = estimated_tokens if tokenizer is None else tokens_of(load_tokenizer(tokenizer))
+    entries, excluded = read_bank(bank, domain), held_out(panels)
+    retriever = Retriever(
+        domain, entries, budget=budget, count_tokens=counting, excluded=excluded, source=bank
+    )
     rows = islice(read_rows(transitions, "transitions"), limit)
     found = list(retrievals(retriever, rows, transitions))
     write_jsonl(
@@ -176,73 +179,50 @@ def show(
     print(f"{bank}: {len(found)} entries match, {min(len(found), limit)} shown")
 
 
-@app.command("augment")
-def augment_(
-    domain: Domain,
-    bank: Bank,
+@app.command()
+def removal(
+    predictions: Annotated[Path, typer.Option("--predictions", help="predictions.parquet with memory.")],
+    without: Annotated[Path, typer.Option("--without", help="The same model's, without memory.")],
+    records: Annotated[Path, typer.Option("--records", help="How each prompt's memory was found.")],
     transitions: Transitions,
-    out: Annotated[Path, typer.Option("--out", help="transitions.parquet to write, with blocks.")],
-    records: Annotated[
-        Path | None, typer.Option("--records", help="JSONL: how each block was found.")
-    ] = None,
-    budget: Annotated[int, typer.Option("--budget", min=0, help="Tokens a block may take.")] = 512,
-    tokenizer: Tokenizer = None,
-    exclude_panel: Panels = None,
-    dropout: Annotated[float, typer.Option("--dropout", help="Share of tasks without memory.")] = 0.0,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the dropout.")] = 0,
+    out: Annotated[Path, typer.Option("--out", help="removal.json to write.")],
+    shares: Annotated[
+        str, typer.Option("--shares", help="Shares of tasks without memory, with commas.")
+    ] = "0,0.25,0.5,0.75,1",
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the tasks and of the resampling.")] = 0,
 ) -> None:
-    """Put each transition's memory block before its history.
+    """Tell what a model loses when its memory is taken away, from all tasks or from some.
 
-    Example: wmlab memory augment --domain alfworld --bank memory_alfworld.jsonl
-    --transitions hard.parquet --exclude-panel test.json --out augmented.parquet
+    Example: wmlab memory removal --predictions predictions.parquet --without without.parquet
+    --records records.jsonl --transitions transitions.parquet --out removal.json
     """
-    from wmlab.io.jsonl import write_jsonl
+    from wmlab.errors import InputError
+    from wmlab.io.atomic import write_json
+    from wmlab.io.jsonl import read_jsonl
     from wmlab.io.provenance import write_meta
-    from wmlab.io.tables import read_rows, write_rows
-    from wmlab.memory.apply import augmented
-    from wmlab.memory.retrieve import Retrieval, coverage
+    from wmlab.io.tables import read_table
+    from wmlab.memory.removal import removed
 
     started = time.time()
-    panels = exclude_panel or []
-    retriever = _open(domain, bank, budget, tokenizer, panels)
-    found: list[Retrieval] = []
-    told: list[dict[str, Any]] = []
-
-    def rows() -> Iterator[dict[str, Any]]:
-        pairs = augmented(
-            retriever, read_rows(transitions, "transitions"), transitions, dropout=dropout, seed=seed
-        )
-        for row, retrieval in pairs:
-            kept = {"how": "dropped"} if retrieval is None else retrieval.record()
-            told.append({"transition_id": row["transition_id"], **kept})
-            if retrieval is not None:
-                found.append(retrieval)
-            yield row
-
-    n = write_rows(out, "transitions", rows())
-    if records is not None:
-        write_jsonl(records, told)
-    config = {"domain": domain, "budget": budget, "dropout": dropout}
-    extra: dict[str, Any] = {"coverage": coverage(found), "dropped": n - len(found)}
-    inputs = [bank, transitions, *panels]
-    write_meta(out, config=config, seed=seed, inputs=inputs, started=started, extra=extra)
-    print(
-        f"{out}: {n} transitions, {extra['coverage']['with_block']} with a block, {n - len(found)} without by dropout"
+    try:
+        wanted = [float(share) for share in shares.split(",")]
+    except ValueError:
+        raise InputError(f"--shares {shares!r}: not numbers with commas; give e.g. 0,0.5,1") from None
+    found = removed(
+        read_table(predictions, "predictions"),
+        read_table(without, "predictions"),
+        read_jsonl(records),
+        read_table(transitions, "transitions"),
+        wanted,
+        seed,
+        predictions,
     )
-
-
-def _open(domain: str, bank: Path, budget: int, tokenizer: Path | None, panels: list[Path]) -> Retriever:
-    """A bank opened for retrieval."""
-    from wmlab.lm.tokenizer import load_tokenizer
-    from wmlab.memory.bank import read_bank
-    from wmlab.memory.guard import held_out
-    from wmlab.memory.retrieve import Retriever, estimated_tokens, tokens_of
-
-    return Retriever(
-        domain,
-        read_bank(bank, domain),
-        budget=budget,
-        count_tokens=estimated_tokens if tokenizer is None else tokens_of(load_tokenizer(tokenizer)),
-        excluded=held_out(panels),
-        source=bank,
+    write_json(out, found)
+    inputs = [predictions, without, records, transitions]
+    write_meta(out, config={"shares": wanted}, seed=seed, inputs=inputs, started=started)
+    ssf = found["metrics"]["ssf"]
+    low, high = ssf["difference_ci"]
+    print(
+        f"{out}: SSF {ssf['with']:.3f} with memory, {ssf['without']:.3f} without,"
+        f" difference {ssf['difference']:.3f} [{low:.3f}, {high:.3f}]"
     )

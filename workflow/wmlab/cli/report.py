@@ -49,6 +49,9 @@ def tables(
     ] = None,
     stats: Annotated[Path | None, typer.Option(help="stats.json of `wmlab stats cells`.")] = None,
     heldout: Annotated[list[str] | None, typer.Option(help="heldout.json files of the GRPO runs.")] = None,
+    removals: Annotated[
+        list[str] | None, typer.Option(help="removal.json files of the memory-augmented models.")
+    ] = None,
     perturb: Perturb = None,
     stress: Stress = None,
     audit: Annotated[Path | None, typer.Option(help="audit.json of `wmlab eval audit`.")] = None,
@@ -75,6 +78,7 @@ def tables(
         cells=cells or [],
         stats=stats,
         heldout=heldout or [],
+        removals=removals or [],
         perturb=perturb or [],
         stress=stress,
         audit=audit,

@@ -19,6 +19,10 @@ StepCap = Annotated[int, typer.Option("--step-cap", min=1, help="Actions after w
 Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads of the language models.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of scripted noise.")]
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Episodes in lock-step.")]
+Memory = Annotated[Path | None, typer.Option("--memory", help="Bank whose blocks the world model is shown.")]
+MemoryRecipeText = Annotated[
+    str, typer.Option("--memory-recipe", help="JSON, or a JSON file: budget, position, dropout.")
+]
 CACHE = Path("results/cache")
 
 
@@ -55,6 +59,8 @@ def wm(
     threads: Threads = 1,
     seed: Seed = 0,
     batch: Batch = 64,
+    memory: Memory = None,
+    memory_recipe: MemoryRecipeText = "{}",
 ) -> None:
     """Let an agent play the panel inside a world model.
 
@@ -62,7 +68,9 @@ def wm(
     """
     from wmlab.rollout.stages import run_world_model
 
-    run_world_model(model, agent, agent_model, panel, out, step_cap, threads, seed, batch)
+    run_world_model(
+        model, agent, agent_model, panel, out, step_cap, threads, seed, batch, memory, memory_recipe
+    )
 
 
 @app.command()

@@ -19,6 +19,10 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of initial weights and d
 Checkpoints = Annotated[
     Path | None, typer.Option("--checkpoints", help="Folder of the resumable checkpoint.")
 ]
+Memory = Annotated[Path | None, typer.Option("--memory", help="Bank whose blocks the world model is shown.")]
+MemoryRecipeText = Annotated[
+    str, typer.Option("--memory-recipe", help="JSON, or a JSON file: budget, position, dropout.")
+]
 
 
 @app.command()
@@ -42,17 +46,20 @@ def tokenizer(
     from wmlab.io.tables import read_table
     from wmlab.lm.build import save_folder
     from wmlab.lm.tokenizer import train_tokenizer
+    from wmlab.memory.prompt import phrases
 
     started = time.time()
     settings = load_recipe(TokenizerRecipe, recipe)
-    texts = [m["content"] for row in read_table(trajectories, "trajectories") for m in world_model_chat(row)]
+    rows = read_table(trajectories, "trajectories")
+    texts = [m["content"] for row in rows for m in world_model_chat(row)]
     inputs = [trajectories]
     if demonstrations is not None:
         texts += [
             m["content"] for row in read_table(demonstrations, "demonstrations") for m in row["messages"]
         ]
         inputs.append(demonstrations)
-    trained = train_tokenizer(texts, settings)
+    said = [phrase for domain in sorted({row["domain"] for row in rows}) for phrase in phrases(domain)]
+    trained = train_tokenizer(texts, settings, said)
     save_folder(out, trained.save_pretrained)
     write_meta(
         out / "tokenizer.json", config=settings.model_dump(), seed=None, inputs=inputs, started=started
@@ -80,6 +87,8 @@ def sft(
     threads: Threads = 1,
     seed: Seed = 0,
     checkpoints: Checkpoints = None,
+    memory: Memory = None,
+    memory_recipe: MemoryRecipeText = "{}",
 ) -> None:
     """Fine-tune a world model on trajectories, or an agent on demonstrations.
 
@@ -87,7 +96,10 @@ def sft(
     """
     from wmlab.training.stages import run_sft
 
-    run_sft(role, trajectories, tokenizer, recipe, out, validation, init, threads, seed, checkpoints)
+    run_sft(
+        *(role, trajectories, tokenizer, recipe, out, validation, init, threads, seed, checkpoints),
+        *(memory, memory_recipe),
+    )
 
 
 @app.command()
@@ -104,6 +116,8 @@ def grpo(
     threads: Threads = 1,
     seed: Seed = 0,
     checkpoints: Checkpoints = None,
+    memory: Memory = None,
+    memory_recipe: MemoryRecipeText = "{}",
 ) -> None:
     """Train a world model with GRPO on a reward.
 
@@ -112,4 +126,7 @@ def grpo(
     """
     from wmlab.training.stages import run_grpo
 
-    run_grpo(model, transitions, reward, recipe, out, validation, reference, threads, seed, checkpoints)
+    run_grpo(
+        *(model, transitions, reward, recipe, out, validation, reference, threads, seed, checkpoints),
+        *(memory, memory_recipe),
+    )

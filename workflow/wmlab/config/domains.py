@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, create_model
 
+from wmlab.config.memory import MemoryChanges
 from wmlab.config.recipes import CollectRecipe, GrpoSettings, SftSettings, TokenizerRecipe
 from wmlab.config.section import Count, Real, Section, partial
 from wmlab.domains.registry import DOMAINS
@@ -55,6 +56,9 @@ class DomainSection(Section):
     grpo: GrpoChanges = Field(  # type: ignore[valid-type]
         default_factory=GrpoChanges,
         description="keys of section `grpo` that differ in this domain, whatever the method says",
+    )
+    memory: MemoryChanges = Field(  # type: ignore[valid-type]
+        default_factory=MemoryChanges, description="keys of section `memory` that differ in this domain"
     )
 
     def tasks(self, split: Split) -> Tasks:

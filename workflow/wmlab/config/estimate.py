@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from wmlab.config.domains import SPLITS
 from wmlab.config.plan import Plan
 from wmlab.config.root import COPY_METHOD
+from wmlab.config.section import changed
 
 START = 6.0  # seconds a job needs before it works: Python, torch, model
 LIGHT = 1.5  # the same for a job without a model
@@ -20,6 +21,7 @@ GENERATION = 0.15  # share of the training throughput that batched generation re
 TRAJECTORY = 350  # tokens of a trajectory
 STEP = 25  # tokens of one observation or action
 PROMPT = 200  # tokens of a history
+MEMORY = 3  # tokens of a trajectory with all its memory blocks, as a multiple of its own
 PERTURBED = 7  # texts of a perturbed sample
 ACTIONS = 10  # actions scored for each of them: the logged one and what else could be done
 GAME_SECONDS = 0.1  # one game made or played through in the real environment
@@ -84,6 +86,9 @@ def stages(plan: Plan) -> list[Stage]:
         grpo_seconds.append(
             START + learn + score + generation(size, (samples + heldout) * STEP, samples * PROMPT)
         )
+    banks = {(model.domain, model.backbone) for model in plan.memory_models()}
+    readers = {(model.domain, model.backbone, model.seed) for model in plan.memory_models()}
+    reading = training(size, MEMORY * train_per_domain, changed(config.sft, config.memory.sft).epochs)
     tasks = sum(plan.domain(domain).test.tasks for domain in domains) / len(domains)
     episode = tasks * config.evaluation.step_cap / 2 * STEP
     cells = len(plan.cells())
@@ -112,6 +117,9 @@ def stages(plan: Plan) -> list[Stage]:
         Stage(
             "grpo", sum(len(plan.models(m)) for m in plan.methods), _mean(grpo_seconds), hardware.training.gpu
         ),
+        Stage("memory bank", len(banks), LIGHT, 0),
+        Stage("sft with memory", len(readers), reading, hardware.training.gpu),
+        Stage("memory removal", len(plan.memory_models()), LIGHT, 0),
         Stage(
             "predict",
             per_domain + len(plan.models()),

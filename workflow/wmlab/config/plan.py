@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from shlex import quote
 
 from wmlab.config.domains import SPLITS, DomainSection, Split
+from wmlab.config.memory import MEMORY_METHOD, SHOWN, MemoryRecipe
 from wmlab.config.recipes import AgentSpec, Architecture, GrpoRecipe, SftRecipe, SftSettings
 from wmlab.config.root import COPY_METHOD, SFT_METHOD, StudyConfig
 from wmlab.config.section import Section, changed
@@ -54,7 +56,7 @@ class Plan:
     @property
     def methods(self) -> list[str]:
         """GRPO methods of the study, in table order."""
-        return [method for method in self.study.methods if method != SFT_METHOD]
+        return [m for m in self.study.methods if m not in (SFT_METHOD, MEMORY_METHOD)]
 
     def seeds(self, method: str) -> list[int]:
         """Training seeds of ``method``: the SFT model and the copy baseline have one."""
@@ -85,12 +87,49 @@ class Plan:
         wanted = dict.fromkeys([*self.study.agents, self.study.reference_agent])
         return [name for name in wanted if self.config.agents[name].kind == "lm"]
 
+    def with_memory(self, method: str) -> bool:
+        """Whether the world models of ``method`` are shown memory blocks."""
+        return method == MEMORY_METHOD or (method in self.methods and self.config.methods[method].memory)
+
+    def memory_models(self, method: str | None = None) -> list[Model]:
+        """World models that are shown memory blocks, of one method or of all."""
+        return [model for model in self.models(method) if self.with_memory(model.method)]
+
     # Files -----------------------------------------------------------------------------------
 
     def weights(self, domain: str, backbone: str, method: str, seed: int | str) -> str:
         """Weights of a world model; ``w2w`` is the SFT model."""
         folder = f"{'sft' if method == SFT_METHOD else method}/seed{seed}"
         return f"{self.root}/models/{domain}/{backbone}/{folder}/{WEIGHTS}"
+
+    def start_weights(self, domain: str, backbone: str, method: str, seed: int | str) -> str:
+        """What GRPO starts from: the SFT model, or the one of the same seed that learnt to read memory."""
+        if self.config.methods[method].memory:
+            return self.weights(domain, backbone, MEMORY_METHOD, seed)
+        return self.weights(domain, backbone, SFT_METHOD, SFT_SEED)
+
+    def banks(self, domain: str, backbone: str, method: str) -> list[str]:
+        """The memory bank that the world models of ``method`` ask: none for most."""
+        found = f"{self.root}/memory/{domain}/{backbone}/bank.jsonl"
+        return [found] if self.with_memory(method) else []
+
+    def bank_predictions(self, domain: str, backbone: str) -> list[str]:
+        """The SFT model's training predictions that a bank learns errors from; WebShop's cache needs none."""
+        found = f"{self.root}/predict/{domain}/{backbone}/{SFT_METHOD}/seed{SFT_SEED}/baseline.parquet"
+        return [] if domain == "webshop" else [found]
+
+    def memory_exports(self) -> list[str]:
+        """Filtered training transitions in verl's format, with memory blocks."""
+        shown = dict.fromkeys((model.domain, model.backbone) for model in self.memory_models())
+        return [f"{self.root}/filter/{domain}/{name}/mem_grpo_train.parquet" for domain, name in shown]
+
+    def removals(self, method: str | None = None) -> list[str]:
+        """What each memory-augmented model loses without its memory."""
+        return [f"{self.root}/memory/{model.place}/removal.json" for model in self.memory_models(method)]
+
+    def online_gains(self) -> list[str]:
+        """What each memory-augmented model gains when it remembers what earlier tasks executed."""
+        return [f"{self.root}/memory/{model.place}/online.json" for model in self.memory_models()]
 
     def agent_weights(self, domain: str, agent: str) -> str:
         """Weights of a trained agent."""
@@ -177,8 +216,9 @@ class Plan:
         return real + imagined
 
     def tables(self) -> list[str]:
-        """Names of the tables of the models; the GRPO objective only where something is trained by GRPO."""
-        return [name for name in STUDY_TABLES if name != "grpo_objective" or self.methods]
+        """Names of the tables of the models; those of GRPO and of memory only where a model has it."""
+        there = {"grpo_objective": bool(self.methods), "memory": bool(self.memory_models())}
+        return [name for name in STUDY_TABLES if there.get(name, True)]
 
     def figures(self) -> list[str]:
         """Names of the figures of the models."""
@@ -242,6 +282,27 @@ class Plan:
         entry = self.config.methods[method]
         settings = changed(entry.grpo, self.domain(domain).grpo)
         return _json(GrpoRecipe(**settings.model_dump(), reward_parameters=entry.parameters))
+
+    def memory_recipe(self, domain: str, training: bool) -> str:
+        """``--memory-recipe`` of every command that asks a world model; dropout is for training."""
+        settings = changed(
+            MemoryRecipe(**self.config.memory.model_dump(include=SHOWN)), self.domain(domain).memory
+        )
+        return _json(
+            settings.model_copy(update={"seed": self.study.seed, **({} if training else {"dropout": 0.0})})
+        )
+
+    def curator_options(self) -> str:
+        """Options of ``wmlab memory build`` that choose the curator: none for hints by rule."""
+        memory = self.config.memory
+        if memory.curator_url is None or memory.curator_model is None:
+            return ""
+        return f"--curator-url {quote(memory.curator_url)} --curator-model {quote(memory.curator_model)}"
+
+    def reader_recipe(self, domain: str, backbone: str) -> str:
+        """``wmlab train sft --recipe`` of the model that learns to read memory."""
+        settings = changed(changed(self.config.sft, self.domain(domain).sft), self.config.memory.sft)
+        return _json(_trained(settings, self.config.backbones[backbone]))
 
     def reward_parts(self, method: str) -> list[str]:
         """Which of its domain's modules a method's reward runs: the reference agent's script, the SSF parser."""

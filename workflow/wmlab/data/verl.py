@@ -2,6 +2,7 @@
 
 verl passes ``extra_info`` to the reward function as it is in the file and never adds the prompt, so the
 history is in there too, as a JSON string: a list of structs would make its type differ between data sets.
+With world memory the prompt has the block and the history does not, for rewards read what the trajectory says.
 ``expert_action`` is the reference agent's next action, the one BehR scores. Rows without a next action have
 nothing to score and are left out and counted unless asked for.
 """
@@ -21,6 +22,9 @@ from wmlab.domains.base import SUCCESS_MARKER
 from wmlab.errors import InputError
 from wmlab.io.schemas import MESSAGE
 from wmlab.io.tables import read_batches, write_batches
+from wmlab.memory.context import WorldMemory, prompts
+from wmlab.memory.prompt import plain
+from wmlab.memory.retrieve import check_row
 
 EXTRA_INFO = pa.struct(
     [
@@ -31,7 +35,7 @@ EXTRA_INFO = pa.struct(
         ("trajectory_id", pa.string()),
         ("step", pa.int64()),
         ("item_id", pa.string()),  # the transition id
-        ("history", pa.string()),  # JSON list of {role, content}: the prompt
+        ("history", pa.string()),  # JSON list of {role, content}: the prompt without a memory block
         ("expert_action", pa.string()),  # the next action; null at the end of a trajectory
         ("is_terminal", pa.bool_()),
         ("env_reward", pa.float64()),
@@ -51,12 +55,12 @@ ABILITY = "world_model"
 STYLE = "rule"
 
 
-def record(transition: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """One verl row. ``env_reward`` is 1.0 when the observation carries the success marker, else 0.0."""
+def record(transition: Mapping[str, Any], index: int, memory: WorldMemory | None = None) -> dict[str, Any]:
+    """One verl row, its prompt with the block of ``memory``. ``env_reward`` is 1.0 when the observation carries the success marker, else 0.0."""
     history = [{"role": turn["role"], "content": turn["content"]} for turn in transition["history"]]
     return {
         "data_source": f"{transition['domain']}_grpo",
-        "prompt": history,
+        "prompt": prompts(memory, [(history, transition["task_id"])])[0],
         "ability": ABILITY,
         "reward_model": {"style": STYLE, "ground_truth": transition["observation"]},
         "extra_info": {
@@ -81,16 +85,19 @@ def records(
     *,
     source: object,
     include_terminal: bool = False,
+    memory: WorldMemory | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Rows of the verl file; ``counts`` gets ``written`` and ``without_next_action`` (left out)."""
     for number, transition in enumerate(transitions):
         nulls = transition["observation"] is None or transition["domain"] is None
         if nulls or not history_is_whole(transition["history"]):
             raise InputError.at(source, "a field is null", "decompose the trajectories again", number)
+        if memory is not None:
+            check_row(memory.retriever.domain, transition, source, number)
         if transition["next_action"] is None and not include_terminal:
             counts["without_next_action"] += 1
             continue
-        yield record(transition, counts["written"])
+        yield record(transition, counts["written"], memory)
         counts["written"] += 1
 
 
@@ -100,12 +107,12 @@ def write_verl(
     *,
     source: object,
     include_terminal: bool = False,
+    memory: WorldMemory | None = None,
 ) -> Counter[str]:
     """Write the verl file atomically, row groups of 10,000; return the counts of :func:`records`."""
     counts: Counter[str] = Counter(written=0, without_next_action=0)
-    write_batches(
-        path, SCHEMA, records(transitions, counts, source=source, include_terminal=include_terminal)
-    )
+    rows = records(transitions, counts, source=source, include_terminal=include_terminal, memory=memory)
+    write_batches(path, SCHEMA, rows)
     return counts
 
 
@@ -122,7 +129,7 @@ def _fault(row: Mapping[str, Any]) -> str | None:
         history = json.loads(extra["history"] or "")
     except ValueError:
         return "extra_info.history is not JSON"
-    if history != prompt:
+    if history != plain(prompt):
         return "extra_info.history differs from the prompt"
     if extra["expert_action"] is not None and not extra["expert_action"].strip():
         return "expert_action is blank"

@@ -13,21 +13,25 @@ from wmlab.data.decompose import compose_system
 from wmlab.domains.base import SUCCESS_MARKER, Observation, Step, Task
 from wmlab.lm.base import Sampling
 from wmlab.lm.hf import HFModel
+from wmlab.memory.context import WorldMemory, prompts
 
 
 class WorldModelBatch:
     """Lock-step episodes inside one world model, greedy; one LM call serves every running episode."""
 
-    def __init__(self, lm: HFModel, max_new_tokens: int = 256) -> None:
+    def __init__(self, lm: HFModel, max_new_tokens: int = 256, memory: WorldMemory | None = None) -> None:
         self.lm = lm
+        self.memory = memory
         self.sampling = Sampling(0.0, 1, max_new_tokens)
         self.n_tokens: dict[int, int] = {}
         self._dialogues: dict[int, list[dict[str, str]]] = {}
+        self._task_ids: list[str] = []
         self._runs = 0
 
     def reset(self, tasks: Sequence[Task]) -> list[Observation | Exception]:
         """Start one episode per task from its real first observation."""
         self._runs += 1
+        self._task_ids = [task.task_id for task in tasks]
         self.n_tokens = dict.fromkeys(range(len(tasks)), 0)
         self._dialogues = {
             index: [{"role": "system", "content": compose_system(task.initial_observation, task.privileged)}]
@@ -41,7 +45,9 @@ class WorldModelBatch:
         for index in indices:
             self._dialogues[index].append({"role": "user", "content": actions[index]})
         keys = [f"{self._runs}/{index}" for index in indices]
-        answers = self.lm.continue_dialogues(keys, [self._dialogues[i] for i in indices], self.sampling)
+        # Memory is asked with what the model has predicted so far; blocks of earlier steps are not kept.
+        chats = prompts(self.memory, ((self._dialogues[i], self._task_ids[i]) for i in indices))
+        answers = self.lm.continue_dialogues(keys, chats, self.sampling)
         steps: dict[int, Step | Exception] = {}
         for index, answer in zip(indices, answers, strict=True):
             self._dialogues[index].append({"role": "assistant", "content": answer.text})

@@ -8,7 +8,7 @@ recipe merges them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,12 @@ _TEXT = rf"(?:(?!{_FIELD})[^\n.!?,:])"
 _SENTENCE = rf"{_FIELD}|\n+|{_TEXT}*[.!?,:]+ ?|{_TEXT}+"
 
 
-def train_tokenizer(texts: Iterable[str], recipe: TokenizerRecipe) -> Any:
-    """Train on ``texts`` and return a ``PreTrainedTokenizerFast`` with the chat template above."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+def train_tokenizer(texts: Iterable[str], recipe: TokenizerRecipe, phrases: Sequence[str] = ()) -> Any:
+    """Train on ``texts`` and return a ``PreTrainedTokenizerFast`` with the chat template above.
+
+    ``phrases`` become one token each: what the texts never say but prompts repeat.
+    """
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
     specials = [PAD, END, *(f"<|{role}|>" for role in ROLES)]
@@ -53,6 +56,7 @@ def train_tokenizer(texts: Iterable[str], recipe: TokenizerRecipe) -> Any:
         max_token_length=200,
     )
     core.train_from_iterator(texts, trainer)
+    core.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=core, pad_token=PAD, eos_token=END, clean_up_tokenization_spaces=False
     )

@@ -11,7 +11,9 @@
 ``bank``        ``memory_{domain}.jsonl``: read, written, checked
 ``guard``       no entry may come from an evaluation task
 ``retrieve``    a prediction's entries: keys in order, BM25 last, within a budget of tokens
-``prompt``      entries as a bounded block before the world model's prompt, and its removal
-``apply``       transitions whose histories open with their block
+``prompt``      entries as a bounded block in the world model's prompt, and its removal
+``context``     the one place where memory enters a world model's prompt
+``online``      a second bank, from what was executed while a model was used
+``removal``     what a model loses without its memory
 ==============  ==========================================================================
 """

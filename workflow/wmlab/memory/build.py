@@ -27,7 +27,7 @@ from wmlab.memory.curate import MOST, Curator, Hints, RuleCurator, ranked
 from wmlab.memory.evidence import Facts, evidence_of, patterns
 from wmlab.memory.guard import task_hash
 from wmlab.memory.keys import FIELDS, cached, chain, fields_of
-from wmlab.memory.prompt import block_name, inert, shorten
+from wmlab.memory.prompt import block_name, cut, inert
 from wmlab.memory.store import IN_MEMORY, SIDES, Bucket, CountStore
 from wmlab.metrics import ssf
 
@@ -185,7 +185,10 @@ class Build:
         if rule:
             hints = self.curator.curate(bucket)
         elif self.domain == "webshop":
-            hints = Hints(shorten(ranked(bucket.gold, bucket.n, 0.0, 1)[0][0], PAGE_CHARACTERS), "")
+            hints = Hints(
+                cut(ranked(bucket.gold, bucket.n, 0.0, 1)[0][0], lambda text: len(text) <= PAGE_CHARACTERS),
+                "",
+            )
         else:
             hints = RuleCurator().curate(bucket)
         return Hints(inert(hints.positive), inert(hints.negative))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from wmlab.errors import InputError
-from wmlab.memory.prompt import shorten
+from wmlab.memory.prompt import AVOID, EXPECT, INVENT, OMIT, OR, UNLESS, shorten
 from wmlab.memory.store import Bucket
 
 MOST = 6
@@ -67,11 +67,11 @@ class RuleCurator:
     def curate(self, bucket: Bucket) -> Hints:
         """Hints of a bucket of prediction errors, or of a cache, which has no errors."""
         kept = ranked(bucket.gold, bucket.n, self.majority, MOST) or ranked(bucket.gold, bucket.n, 0.0, 1)
-        positive = f"in such a case expect {_counted(kept, bucket.n)}" if kept else ""
+        positive = f"{EXPECT}{_counted(kept, bucket.n)}" if kept else ""
         errors = []
-        for verb, counts in (("leave out", bucket.missed), ("invent", bucket.invented)):
+        for verb, counts in ((OMIT, bucket.missed), (INVENT, bucket.invented)):
             found = ranked(counts, bucket.n, self.common, MOST // 2) or ranked(counts, bucket.n, 0.0, 1)
             if found:
-                errors.append(f"{verb} {_counted(found, bucket.n)}")
-        negative = f"in such a case do not {' nor '.join(errors)} unless shown" if errors else ""
+                errors.append(f"{verb}{_counted(found, bucket.n)}")
+        negative = f"{AVOID}{OR.join(errors)}{UNLESS}" if errors else ""
         return Hints(shorten(positive, HINT_CHARACTERS), shorten(negative, HINT_CHARACTERS))

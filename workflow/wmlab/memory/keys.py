@@ -92,10 +92,14 @@ _CACHES = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a prediction asks for: chains of probes, each from most to least specific, and words for BM25."""
+    """What a prediction asks for: chains of probes, each from most to least specific, and words for BM25.
+
+    WebShop searches ``pages`` of one kind only.
+    """
 
     chains: tuple[tuple[Probe, ...], ...]
     words: str
+    pages: str = ""
 
 
 @lru_cache(maxsize=65_536)

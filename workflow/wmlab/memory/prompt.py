@@ -1,8 +1,10 @@
-"""Memory in the prompt: a bounded block before the world model's first message (memwm.txt, Appendix C.2).
+"""Memory in the prompt: a bounded block of hints for one prediction (memwm.txt, Appendix C.2).
 
 The block opens and closes with its domain's markers, lists entries, and says that the trajectory decides.
-It stands at the head of the system turn, so the dialogue keeps its alternation and the rest of the prompt
-its bytes: ``without_block(with_block(text, block)) == text`` for every text that opens with no block itself.
+It stands at the head of a turn: the one with the action that is being predicted (``action``), or the first
+one, before the whole prompt as in the paper (``system``). Behind the action's turn nothing has to be computed
+again when the next step shows another block. Either way the dialogue keeps its alternation and the rest of the
+prompt its bytes: ``without_block(with_block(text, block)) == text`` for every text that opens with no block.
 What entries say is data. Text that spells a marker of a block, or the ending marker of a task, is broken
 before it gets in, and every field is one line.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wmlab.errors import InputError
@@ -24,7 +26,18 @@ BLOCKS = {
     "textworld": "TEXTWORLD_MEMORY",
     "cookingworld": "COOKINGWORLD_MEMORY",
 }
+FIELD = " [SEP] "
+"""Between the fields of a page's record: the shop's own separator, so that a model copies what it will write."""
+POSITIONS = ("action", "system")
 AUTHORITY = "Hints from earlier episodes; where the trajectory says otherwise, the trajectory is right."
+EXPECT, AVOID = "in such a case expect ", "in such a case do not "
+OMIT, INVENT, OR, UNLESS = "leave out ", "invent ", " nor ", " unless shown"
+"""The words of hints by rule (``curate``)."""
+_RULE_PHRASES = (
+    *("Key: schema=", "Key: goal=", "; schema=", "; object=", "; target=", "; room=", "; seen="),
+    *(f"\nPositive: {EXPECT}", f"\nNegative: {AVOID}{OMIT}", f"\nNegative: {AVOID}{INVENT}"),
+    *(OR + INVENT, UNLESS, "(object", ", object", ", target"),
+)
 _MARKER = re.compile(r"\[(?=\s*(?:BEGIN|END)\s+[A-Z_]|\s*SUCCESS\s*\])", re.IGNORECASE)
 _ANY_BLOCK = re.compile(
     r"\[BEGIN (?P<name>" + "|".join(BLOCKS.values()) + r")\]\n.*?\n\[END (?P=name)\]\n\n", re.DOTALL
@@ -51,6 +64,16 @@ def shorten(text: str, limit: int) -> str:
     return line[: limit - 1].rsplit(" ", 1)[0] + "…"
 
 
+def cut(text: str, fits: Callable[[str], bool]) -> str:
+    """As many whole fields of a page's record as fit, from the first; "" where only its head or nothing does."""
+    fields = text.split(FIELD)
+    low, high = 0, len(fields)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(FIELD.join(fields[:middle])) else (low, middle - 1)
+    return FIELD.join(fields[:low]) if low > 1 else ""
+
+
 def render_entry(domain: str, entry: Entry) -> str:
     """An entry's lines. WebShop's cache shows its records alone, as in the paper."""
     if domain == "webshop":
@@ -72,22 +95,42 @@ def render_block(domain: str, rendered: Sequence[str]) -> str:
     return f"[BEGIN {name}]\n{AUTHORITY}\n{body}\n[END {name}]\n\n"
 
 
+def phrases(domain: str) -> tuple[str, ...]:
+    """What blocks of a domain repeat: a tokenizer that knows these gives each one token."""
+    name = block_name(domain)
+    frame = (f"[BEGIN {name}]\n{AUTHORITY}\n", f"\n[END {name}]\n\n")
+    return frame if domain == "webshop" else (*frame, *_RULE_PHRASES)
+
+
 def with_block(content: str, block: str) -> str:
-    """A system turn behind a block."""
+    """A turn behind a block."""
     return block + content
 
 
 def without_block(content: str) -> str:
-    """A system turn without the block at its head, if it has one."""
+    """A turn without the block at its head, if it has one."""
     found = _ANY_BLOCK.match(content) if content.startswith("[BEGIN ") else None
     return content[found.end() :] if found else content
 
 
-def augment(history: Sequence[dict[str, Any]], block: str) -> list[dict[str, Any]]:
-    """A history whose first message opens with ``block`` in place of any block it had."""
-    first = history[0]
-    told = {"role": first["role"], "content": with_block(without_block(first["content"]), block)}
-    return [told, *history[1:]]
+def plain(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A history without blocks: what the trajectory says, and all that a reference agent may read."""
+    return [{"role": turn["role"], "content": without_block(turn["content"])} for turn in history]
+
+
+def augment(
+    history: Sequence[Mapping[str, Any]], block: str, position: str = "action"
+) -> list[dict[str, Any]]:
+    """A history that ends with an action, with ``block`` at its ``position`` in place of any block it had.
+
+    Raises InputError for an unknown position.
+    """
+    if position not in POSITIONS:
+        raise InputError(f"memory position {position!r}: not known; choose from {', '.join(POSITIONS)}")
+    told = plain(history)
+    at = -1 if position == "action" else 0
+    told[at] = {"role": told[at]["role"], "content": with_block(told[at]["content"], block)}
+    return told
 
 
 def dropped(task_id: str, share: float, seed: int) -> bool:

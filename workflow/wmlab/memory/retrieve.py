@@ -2,9 +2,13 @@
 
 Each chain of a prediction's query (``keys``, ``shop``) gives the first of its keys that the bank has. Only
 when no chain has any, and the query has words, the best BM25 matches (bm25s, Lucene's weights) are taken.
-Entries join the block in that order while they fit; one that does not fit is left out and recorded, and where
-it would not fit alone its chain goes on. A retriever holds the bank's entries rendered and counted, so a keyed
-retrieval is a few look-ups.
+Entries join the block in that order while they fit; a page of the shop that does not fit is cut after its last
+whole field, any other entry is left out, and where it would not fit alone its chain goes on. A retriever holds
+the bank's entries rendered and counted, so a keyed retrieval is a few look-ups.
+
+An entry that only the prediction's own task stands behind does not exist for it. So a model in training meets
+memory as it will in evaluation, where no entry comes from its task: otherwise nearly every training prompt
+would hold its own answer.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,9 +25,9 @@ from wmlab.data.decompose import history_is_whole
 from wmlab.errors import InputError
 from wmlab.memory import keys, shop
 from wmlab.memory.bank import Entry, Key, show_key
-from wmlab.memory.guard import require_clean
+from wmlab.memory.guard import require_clean, task_hash
 from wmlab.memory.keys import History, Query
-from wmlab.memory.prompt import block_name, render_block, render_entry
+from wmlab.memory.prompt import block_name, cut, render_block, render_entry
 
 BUDGET = 512
 """Tokens: a results page of ten products takes about 330, a rule under 200 (``estimated_tokens``)."""
@@ -49,7 +54,7 @@ def tokens_of(tokenizer: Any) -> CountTokens:
 class Match:
     """An entry found by a key of these ``fields``. ``level`` counts from 0, its chain's first key; -1 is BM25.
 
-    ``status`` is ``used`` or ``over_budget``.
+    ``status`` is ``used``, ``cut`` (used in part) or ``over_budget``.
     """
 
     entry_id: str
@@ -64,7 +69,7 @@ class Match:
 class Retrieval:
     """The block ("" for none), its tokens, and the record of how it came about.
 
-    ``how`` is ``keyed``, ``bm25`` or ``none``; ``asked`` are the most specific keys of the chains.
+    ``how`` is ``keyed``, ``bm25``, ``none`` or ``dropped`` (by task-level dropout); ``asked`` are the most specific keys of the chains.
     """
 
     block: str
@@ -91,6 +96,10 @@ class Retrieval:
                 for one in self.matches
             ],
         }
+
+
+DROPPED = Retrieval("", 0, "dropped", (), ())
+"""What a task without memory gets."""
 
 
 class Retriever:
@@ -122,7 +131,21 @@ class Retriever:
         self._rendered = [render_entry(domain, one) for one in self.entries]
         self._sizes = [count_tokens(text + "\n") for text in self._rendered]
         self._frame = count_tokens(render_block(domain, [""]))
+        # Entries of one task only, by position: that task does not see them.
+        self._only = [one.task_hashes[0] if len(one.task_hashes) == 1 else None for one in self.entries]
+        self._task = lru_cache(maxsize=4_096)(lambda system: task_hash([{"content": system}]))
+        self._cuts = domain == "webshop"
         self._blocks = lru_cache(maxsize=65_536)(self._compose)
+
+    def holding(self, entries: Iterable[Entry]) -> Retriever:
+        """The same retrieval over other entries, whose tasks are not checked."""
+        return Retriever(
+            self.domain,
+            entries,
+            budget=self.budget,
+            count_tokens=self._count,
+            bm25_entries=self._bm25_entries,
+        )
 
     def query(self, history: History, action: str) -> Query:
         """What a prediction asks for."""
@@ -137,14 +160,14 @@ class Retriever:
         for number, chain in enumerate(query.chains):
             for level, probe in enumerate(chain):
                 at = self._at.get(probe)
-                if at is None:
+                if at is None or self._is_own(at, history):
                     continue
                 found.append((at, number, level, None))
-                if self._frame + self._sizes[at] <= self.budget:
+                if self._cuts or self._frame + self._sizes[at] <= self.budget:
                     break  # else the next more general entry may fit
         how = "keyed" if found else "none"
         if not found and query.words and self.entries and self._bm25_entries:
-            found = [(at, -1, -1, score) for at, score in self._nearest(query.words)]
+            found = [(at, -1, -1, score) for at, score in self._nearest(query, history)]
             how = "bm25" if found else "none"
         block, n_tokens, used = self._blocks(tuple(at for at, *_ in found))
         matches = tuple(
@@ -154,23 +177,33 @@ class Retriever:
                 chain,
                 level,
                 score,
-                "used" if fits else "over_budget",
+                status,
             )
-            for (at, chain, level, score), fits in zip(found, used, strict=True)
+            for (at, chain, level, score), status in zip(found, used, strict=True)
         )
         return Retrieval(block, n_tokens, how, tuple([c[0][1] for c in query.chains]), matches)
 
-    def _compose(self, positions: tuple[int, ...]) -> tuple[str, int, tuple[bool, ...]]:
-        """Block, tokens, and per entry whether it is in."""
+    def _is_own(self, at: int, history: History) -> bool:
+        """Whether the task of ``history`` alone stands behind the entry at this position."""
+        only = self._only[at]
+        return only is not None and only == self._task(history[0]["content"])
+
+    def _compose(self, positions: tuple[int, ...]) -> tuple[str, int, tuple[str, ...]]:
+        """Block, tokens, and per entry how much of it is in."""
         total = self._frame
-        used: list[bool] = []
+        used: list[str] = []
         texts: list[str] = []
         for at in positions:
-            fits = total + self._sizes[at] <= self.budget
-            used.append(fits)
+            text, size, status = self._rendered[at], self._sizes[at], "used"
+            if total + size > self.budget and self._cuts:
+                room = self.budget - total
+                text = cut(text, lambda shorter, room=room: self._count(shorter + "\n") <= room)  # type: ignore[misc]
+                size, status = self._count(text + "\n"), "cut"
+            fits = bool(text) and total + size <= self.budget
+            used.append(status if fits else "over_budget")
             if fits:
-                texts.append(self._rendered[at])
-                total += self._sizes[at]
+                texts.append(text)
+                total += size
         # Parts were counted one by one; a tokenizer may count their whole differently.
         while texts:
             block = render_block(self.domain, texts)
@@ -178,7 +211,8 @@ class Retriever:
             if n_tokens <= self.budget:
                 return block, n_tokens, tuple(used)
             texts.pop()
-            used[len(used) - 1 - used[::-1].index(True)] = False
+            last = max(place for place, status in enumerate(used) if status != "over_budget")
+            used[last] = "over_budget"
         return "", 0, tuple(used)
 
     @cached_property
@@ -186,7 +220,6 @@ class Retriever:
         """Scorer, vocabulary, and the position of each document: entries as words of key and text."""
         import bm25s
 
-        # Rules are searched by key alone; a page by its query and what it lists.
         chosen = [at for at, one in enumerate(self.entries) if self._may_search(one)]
         documents = [_words(self._document(self.entries[at])) for at in chosen]
         vocabulary: dict[str, int] = {}
@@ -198,21 +231,29 @@ class Retriever:
         return scorer, vocabulary, chosen
 
     def _may_search(self, entry: Entry) -> bool:
-        return self.domain != "webshop" or entry.key[0] == ("page", "results")
+        return self.domain != "webshop" or shop.kind_of_page(entry.key) in shop.SEARCHED
 
     def _document(self, entry: Entry) -> str:
+        """Rules are searched by key alone; a page by its key and what it lists."""
         said = " ".join(value for _, value in entry.key)
         return f"{said} {entry.positive}" if self.domain == "webshop" else said
 
-    def _nearest(self, text: str) -> list[tuple[int, float]]:
-        """Positions and scores of the best matches, best first, ties by id."""
+    def _nearest(self, query: Query, history: History) -> list[tuple[int, float]]:
+        """Positions and scores of the best matches that the history's task may see, best first, ties by id."""
         scorer, vocabulary, chosen = self._searchable
-        ids = [vocabulary[word] for word in dict.fromkeys(_words(text)) if word in vocabulary]
+        ids = [vocabulary[word] for word in dict.fromkeys(_words(query.words)) if word in vocabulary]
         if not ids:
             return []
         scores = np.asarray(scorer.get_scores_from_ids(ids))
-        order = np.lexsort((np.arange(len(scores)), -scores))[: self._bm25_entries]
-        return [(chosen[int(i)], round(float(scores[i]), 6)) for i in order if scores[i] > 0]
+        order = np.lexsort((np.arange(len(scores)), -scores))
+        allowed = (
+            (chosen[int(i)], round(float(scores[i]), 6))
+            for i in order
+            if scores[i] > 0
+            and not self._is_own(chosen[int(i)], history)
+            and (not query.pages or shop.kind_of_page(self.entries[chosen[int(i)]].key) == query.pages)
+        )
+        return list(islice(allowed, self._bm25_entries))
 
 
 def _words(text: str) -> list[str]:
@@ -239,12 +280,12 @@ def retrievals(
 def coverage(retrievals: Sequence[Retrieval]) -> dict[str, Any]:
     """Counts over prompts: how they were answered, and matches used per set of key fields."""
     levels: dict[str, int] = {}
-    how = {"keyed": 0, "bm25": 0, "none": 0}
+    how = {"keyed": 0, "bm25": 0, "none": 0, "dropped": 0}
     for one in retrievals:
         how[one.how] += 1
         for match in one.matches:
             name = "bm25" if match.level < 0 else match.fields
-            name = name if match.status == "used" else match.status
+            name = name if match.status != "over_budget" else match.status
             levels[name] = levels.get(name, 0) + 1
     return {
         "prompts": len(retrievals),

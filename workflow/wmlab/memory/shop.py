@@ -10,28 +10,29 @@ actions of the history alone (a click that its page did not list changes nothing
 ``page=tab; asin=A; tab=features``                           description, features, reviews (``page``)
 ==========================================================  ===============================================
 
-The start page and the last page hold nothing that a cache could know. A results page whose query was never
-seen falls back to BM25 over the cached pages.
+The start page and the last page hold nothing that a cache could know, and a page that the history shows is not
+asked for. A results page whose query was never seen falls back to BM25 over the cached results, a product to
+BM25 over the cached products by the title that a results page gave it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from wmlab.domains.webshop import pages
 from wmlab.memory.bank import Key
 from wmlab.memory.keys import History, Probe, Query
-from wmlab.memory.prompt import shorten
+from wmlab.memory.prompt import FIELD, shorten, without_block
 
-TITLE_CHARACTERS = 100
 TEXT_CHARACTERS = 600
 _ACTION = re.compile(r"\s*(search|click)\[(.*)\]\s*", re.DOTALL | re.IGNORECASE)
 _ASIN = re.compile(r"[a-z0-9]{10}")
 _TABS = frozenset(tab.casefold() for tab in pages.ITEM_TABS)
 _BLOCK = pages.BLOCK_HEAD.strip()
+SEARCHED = frozenset({"results", "item"})
+"""Kinds of pages that BM25 searches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +103,22 @@ def _on_item(place: Place, argument: str, observation: str) -> Place:
     return replace(place, options=tuple(sorted({**dict(place.options), group: argument}.items())))
 
 
-def locate(history: History) -> Place:
-    """The place that a history's last action, its last message, leads to."""
+def visited(history: History) -> list[Place]:
+    """The places of a history's actions, in order; that of the last one is still to be shown."""
     place, observation = Place(), ""
+    found = [place]
     for message in history:
         if message["role"] == "user":
-            place = follow(place, message["content"], observation)
+            place = follow(place, without_block(message["content"]), observation)
+            found.append(place)
         else:
             observation = message["content"]
-    return place
+    return found
+
+
+def locate(history: History) -> Place:
+    """The place that a history's last action, its last message, leads to."""
+    return visited(history)[-1]
 
 
 def probes(place: Place) -> tuple[Probe, ...]:
@@ -129,37 +137,62 @@ def probes(place: Place) -> tuple[Probe, ...]:
     return (("state_cache", (*product, ("options", chosen))), ("state_cache", product))
 
 
+def kind_of_page(key: Key) -> str:
+    """``results``, ``item``, ``tab``; ``chosen`` for a product with options."""
+    return "chosen" if len(key) > 2 and key[0][1] == "item" else key[0][1]
+
+
 def query(history: History) -> Query:
-    """What the prediction of a page asks for."""
-    place = locate(history)
-    chain = probes(place)
-    words = place.query if place.page == "results" else ""
-    return Query((chain,) if chain else (), words)
+    """What the prediction of a page asks for: nothing where the history shows that very page already.
+
+    Words for the last resort: what was searched, or the title that a results page gave the product.
+    """
+    *before, place = visited(history)
+    shown = {probe for one in before for probe in probes(one)[:1]}
+    chain = tuple(probe for probe in probes(place) if probe not in shown)
+    pages_of = kind_of_page(chain[-1][1]) if chain else ""
+    if pages_of not in SEARCHED:
+        return Query((chain,) if chain else (), "")
+    return Query(
+        (chain,), place.query if pages_of == "results" else listed_title(history, place.asin), pages_of
+    )
+
+
+def listed_title(history: History, asin: str) -> str:
+    """The title of a product on the last results page that lists it; "" where none does."""
+    for message in reversed(history):
+        if message["role"] == "assistant" and asin in message["content"]:
+            for one in _listed(message["content"]):
+                if one.asin == asin:
+                    return one.title
+    return ""
+
+
+@lru_cache(maxsize=4_096)
+def _listed(observation: str) -> tuple[pages.Listing, ...]:
+    reading = pages.read(observation)
+    return (
+        reading.page.products if reading is not None and isinstance(reading.page, pages.ResultsPage) else ()
+    )
 
 
 def record(place: Place, observation: str) -> str | None:
-    """A page as one line of the cache; None when it shows nothing to keep, or not the page of ``place``."""
+    """A page as one line of the cache; None when it shows nothing to keep, or not the page of ``place``.
+
+    Fields are the page's own, in its order and between its separators.
+    """
     reading = pages.read(observation)
     if reading is None:
         return None
     page = reading.page
     if isinstance(page, pages.ResultsPage) and place.page == "results" and page.page == place.number:
-        listed = "; ".join(
-            f"{one.asin} | {shorten(one.title, TITLE_CHARACTERS)} | {one.price}" for one in page.products
-        )
-        head = f"search[{place.query}] page {page.page} of {page.total} results"
-        return f"{head}; products: {listed or 'none'}"
+        listed = (text for one in page.products for text in (one.asin, one.title, one.price))
+        return FIELD.join((f"search[{place.query}] page {page.page} (Total results: {page.total})", *listed))
     if isinstance(page, pages.ItemPage) and place.page == "item":
-        return _product(place, page, pages.option_groups(page, reading.admissible))
+        chosen = ["selected " + ", ".join(f"{group} {value}" for group, value in place.options)]
+        facts = (*page.options, page.title, f"Price: {page.price}", *(chosen if place.options else ()))
+        return FIELD.join((f"product {place.asin}", *facts))
     if isinstance(page, pages.SubPage) and place.page == "tab":
-        text = " [SEP] ".join(page.texts)
-        return f"product {place.asin} {place.tab}: {shorten(text, TEXT_CHARACTERS) or 'empty'}"
+        text = shorten(FIELD.join(page.texts), TEXT_CHARACTERS) or "empty"
+        return FIELD.join((f"product {place.asin} {place.tab}", text))
     return None
-
-
-def _product(place: Place, page: pages.ItemPage, groups: Sequence[tuple[str, list[str]]]) -> str:
-    parts = [f"product {place.asin} | {shorten(page.title, TITLE_CHARACTERS)} | {page.price}"]
-    parts += [f"{name}: {', '.join(values)}" for name, values in groups]
-    if place.options:
-        parts.append("selected " + ", ".join(f"{group} {value}" for group, value in place.options))
-    return shorten("; ".join(parts), TEXT_CHARACTERS)

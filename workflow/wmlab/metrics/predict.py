@@ -11,6 +11,7 @@ from wmlab.errors import InputError
 from wmlab.io.progress import Progress
 from wmlab.lm.base import Sampling
 from wmlab.lm.hf import HFModel
+from wmlab.memory.context import WorldMemory, prompts
 
 COPY_ID = "copy"
 BATCH = 32
@@ -25,17 +26,21 @@ def choose(transitions: Sequence[dict[str, Any]], limit: int | None, seed: int) 
 
 
 def predict_states(
-    lm: HFModel, transitions: Sequence[dict[str, Any]], max_new_tokens: int = 256
+    lm: HFModel,
+    transitions: Sequence[dict[str, Any]],
+    max_new_tokens: int = 256,
+    memory: WorldMemory | None = None,
 ) -> list[dict[str, Any]]:
     """Greedy prediction rows (contract ``predictions``), in the order given."""
+    chats = prompts(memory, ((row["history"], row["task_id"]) for row in transitions))
     progress = Progress("predict", len(transitions), "states")
     # Neighbours in length share a batch; the answers are put back in order.
-    lengths = [sum(len(m["content"]) for m in row["history"]) for row in transitions]
+    lengths = [sum(len(m["content"]) for m in chat) for chat in chats]
     order = np.argsort(lengths, kind="stable").tolist()
     rows: dict[int, dict[str, Any]] = {}
     for start in range(0, len(order), BATCH):
         members = order[start : start + BATCH]
-        answers = lm.generate([transitions[i]["history"] for i in members], Sampling(0.0, 1, max_new_tokens))
+        answers = lm.generate([chats[i] for i in members], Sampling(0.0, 1, max_new_tokens))
         for index, answer in zip(members, answers, strict=True):
             rows[index] = _row(
                 transitions[index],

@@ -47,7 +47,7 @@ _SEEDS = (
 )
 
 
-def _place(items: Sequence[Loaded], title: str) -> tuple[tuple[Column, ...], str]:
+def place_of(items: Sequence[Loaded], title: str) -> tuple[tuple[Column, ...], str]:
     """Domain and backbone as columns when they vary, else as a part of the title."""
     blocks = sorted({item.identity.block for item in items})
     if len(blocks) == 1:
@@ -55,7 +55,8 @@ def _place(items: Sequence[Loaded], title: str) -> tuple[tuple[Column, ...], str
     return _PLACE, title
 
 
-def _start(item: Loaded) -> dict[str, Value]:
+def start_of(item: Loaded) -> dict[str, Value]:
+    """Domain and backbone of a row."""
     return {"domain": Value(item.identity.domain), "backbone": Value(item.identity.backbone)}
 
 
@@ -83,7 +84,7 @@ def _notes(items: Sequence[Loaded]) -> list[str]:
 def single_step(items: Sequence[Loaded], methods: Sequence[str] = ()) -> Table:
     """Held-out transitions: a row per model, the copy baseline among them (metrics.md §3-§5)."""
     check_matrix("single_step", items, "score", "summary.json", methods)
-    place, title = _place(items, "Single-step prediction of held-out transitions")
+    place, title = place_of(items, "Single-step prediction of held-out transitions")
     columns = (
         *place,
         Column("method", "Model"),
@@ -105,7 +106,7 @@ def single_step(items: Sequence[Loaded], methods: Sequence[str] = ()) -> Table:
     for group in _grouped(items, by_agent=False):
         for item in group:
             require(item.value, SUMMARY_KEYS, item.path)
-        values = {**_start(group[0]), "method": Value(method_label(group[0].identity.method))}
+        values = {**start_of(group[0]), "method": Value(method_label(group[0].identity.method))}
         for column in columns[len(place) + 1 :]:
             numbers = [item.value[column.key] for item in group]
             if column.digits is None:
@@ -142,7 +143,7 @@ def _cell_rows(cells: Sequence[Loaded], columns: Sequence[Column]) -> tuple[Row,
     for group in _grouped(cells, by_agent=True):
         identity = group[0].identity
         values = {
-            **_start(group[0]),
+            **start_of(group[0]),
             "agent": Value(identity.agent),
             "method": Value(method_label(identity.method)),
         }
@@ -177,7 +178,7 @@ def task_level(cells: Sequence[Loaded], methods: Sequence[str] = (), allow_incom
     """Success and consistency per agent and method (metrics.md §2; behr.txt Tables 3 and 12)."""
     check_matrix("task_level", cells, "consistency", "cell.json", methods)
     incomplete = check_panels("task_level", cells, allow_incomplete)
-    place, title = _place(cells, "Task-level functional consistency")
+    place, title = place_of(cells, "Task-level functional consistency")
     columns = (
         *place,
         Column("agent", "Agent"),
@@ -217,7 +218,7 @@ def calibration(
     """The world model as a stand-in for the environment (behr.txt Tables 5, 14, 17 and 18)."""
     check_matrix("calibration", cells, "consistency", "cell.json", methods)
     incomplete = check_panels("calibration", cells, allow_incomplete)
-    place, title = _place(cells, "Calibration of the world model as a surrogate environment")
+    place, title = place_of(cells, "Calibration of the world model as a surrogate environment")
     columns = (
         *place,
         Column("agent", "Agent"),
@@ -283,7 +284,7 @@ def real_floor(cells: Sequence[Loaded]) -> Table:
 def grpo_objective(items: Sequence[Loaded]) -> Table:
     """Each GRPO run's own reward on held-out transitions, before and after training."""
     check_matrix("grpo_objective", items, "models", "heldout.json")
-    place, title = _place(items, "GRPO: held-out mean of the trained reward, before and after")
+    place, title = place_of(items, "GRPO: held-out mean of the trained reward, before and after")
     columns = (
         *place,
         Column("method", "Method"),
@@ -303,7 +304,7 @@ def grpo_objective(items: Sequence[Loaded]) -> Table:
         require(item.value, HELDOUT_KEYS, item.path)
         record = item.value
         values = {
-            **_start(item),
+            **start_of(item),
             "method": Value(method_label(item.identity.method)),
             "reward": Value(str(record["reward"])),
             "seed": Value(item.identity.seed),

@@ -9,6 +9,7 @@ STUDY_TABLES = (
     "sign_tests",
     "bootstrap",
     "grpo_objective",
+    "memory",
     "real_floor",
 )
 """Results of the study's models; ``grpo_objective`` only where something is trained by GRPO."""

@@ -10,6 +10,8 @@ METHOD_LABELS = {
     "f1": "F1",
     "em": "EM (SurR)",
     "behr": "BehR",
+    "mem_sft": "Mem-SFT",
+    "mem_behr": "Mem-BehR",
 }
 """Method id → name in tables. ``em`` is the exact-match reward, the paper's SurR (behr.txt, Appendix D)."""
 
@@ -19,6 +21,8 @@ METHOD_NOTES = {
     "f1": "F1: GRPO with the token F1 reward.",
     "em": "EM (SurR): GRPO with the exact-match reward.",
     "behr": "BehR: GRPO with the behaviour-consistency reward.",
+    "mem_sft": "Mem-SFT: W2W after learning to read memory blocks, and asked with them.",
+    "mem_behr": "Mem-BehR: GRPO with the behaviour-consistency reward from Mem-SFT, with memory blocks.",
 }
 
 _METRICS = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wmlab.errors import InputError
 from wmlab.io.provenance import write_meta
-from wmlab.report import builders, metric_tables, suite
+from wmlab.report import builders, memory, metric_tables, suite
 from wmlab.report.contents import FIGURES, TABLES
 from wmlab.report.inputs import load_cells, load_objects, load_rows, read_object, require, require_files
 from wmlab.report.render import write_table_files
@@ -42,6 +42,7 @@ def make_tables(
     cells: Sequence[str],
     stats: Path | None,
     heldout: Sequence[str],
+    removals: Sequence[str],
     perturb: Sequence[str],
     stress: Path | None,
     audit: Path | None,
@@ -52,7 +53,7 @@ def make_tables(
 ) -> list[Table]:
     """Build every table first, so that nothing is written when one refuses; then write them all."""
     single = [str(path) for path in (stats, stress, audit) if path is not None]
-    require_files([*scores, *cells, *heldout, *perturb, *single])
+    require_files([*scores, *cells, *heldout, *removals, *perturb, *single])
     makers: dict[str, Callable[[], Table]] = {}
     if scores:
         models = load_objects(scores, builders.SUMMARY_KEYS)
@@ -69,6 +70,9 @@ def make_tables(
     if heldout:
         runs = load_objects(heldout, builders.HELDOUT_KEYS)
         makers["grpo_objective"] = lambda: builders.grpo_objective(runs)
+    if removals:
+        asked = load_objects(removals, memory.REMOVAL_KEYS)
+        makers["memory"] = lambda: memory.memory(asked)
     makers |= _metric_tables(perturb, stress, audit)
     names = _chosen(only, TABLES, list(makers), "table")
     made = [makers[name]() for name in names]

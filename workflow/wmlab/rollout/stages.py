@@ -52,20 +52,27 @@ def run_world_model(
     threads: int,
     seed: int,
     batch: int,
+    bank: Path | None = None,
+    shown: str = "{}",
 ) -> None:
-    """``wmlab rollout wm``."""
+    """``wmlab rollout wm``; no entry of ``bank`` may come from a task of the panel."""
     import torch
 
     from wmlab.domains.world_model import WorldModelBatch
     from wmlab.lm.hf import HFModel
+    from wmlab.memory.context import open_memory
+    from wmlab.memory.guard import held_out
 
     spec = load_recipe(AgentSpec, agent_text)
     torch.set_num_threads(threads)
-    run = _Run(panel, out, "wm", step_cap, batch, [*_weights(model), *_weights(agent_model)], seed)
+    inputs = [*_weights(model), *_weights(agent_model), *([bank] if bank else [])]
+    run = _Run(panel, out, "wm", step_cap, batch, inputs, seed)
     agent = make_agent(spec, run.tasks[0].domain, agent_model, seed)
     lm = HFModel.load(model, "/".join(model.parts[-2:]))
-    config = {"agent": spec.model_dump(mode="json"), "threads": threads}
-    run.play(WorldModelBatch(lm), agent, spec.agent_id, lm.model_id, config)
+    tasks = [{"domain": task.domain} for task in run.tasks]
+    memory = open_memory(bank, shown, tasks, panel, lm.tokenizer, held_out([panel]))
+    config = {"agent": spec.model_dump(mode="json"), "threads": threads, "memory": shown}
+    run.play(WorldModelBatch(lm, memory=memory), agent, spec.agent_id, lm.model_id, config)
 
 
 def run_replay(

@@ -24,6 +24,7 @@ from wmlab.io.progress import Progress
 from wmlab.lm.base import Completion, Sampling
 from wmlab.lm.hf import HFModel
 from wmlab.lm.tree import Tree, branch_logprobs, chunks
+from wmlab.memory.context import WorldMemory, prompts
 from wmlab.metrics.text import exact_match
 from wmlab.rewards.base import Reward, RewardInput, RewardRecord
 from wmlab.rewards.reference import ReferenceAgent
@@ -107,21 +108,29 @@ def policy_loss(
 
 @dataclass(frozen=True)
 class Prompt:
-    """A training or held-out transition ready for the policy."""
+    """A training or held-out transition ready for the policy: ``chat``, ``ids`` are what the policy reads.
+
+    Rewards read the plain history of ``item``; a memory block is in the policy's chat only.
+    """
 
     item: RewardInput
+    chat: list[dict[str, Any]]
     ids: list[int]
 
 
-def prompts_of(lm: HFModel, transitions: Sequence[dict[str, Any]]) -> list[Prompt]:
+def prompts_of(
+    lm: HFModel, transitions: Sequence[dict[str, Any]], memory: WorldMemory | None = None
+) -> list[Prompt]:
     """Rewardable transitions: those with a next action."""
+    rows = [row for row in transitions if row["next_action"]]
+    chats = prompts(memory, ((row["history"], row["task_id"]) for row in rows))
     return [
         Prompt(
             RewardInput(row["domain"], row["history"], row["observation"], row["next_action"]),
-            lm.encode(row["history"]),
+            chat,
+            lm.encode(chat),
         )
-        for row in transitions
-        if row["next_action"]
+        for row, chat in zip(rows, chats, strict=True)
     ]
 
 
@@ -188,7 +197,7 @@ class Grpo:
     def sample(self, prompts: Sequence[Prompt], n: int, seed: int) -> list[list[Completion]]:
         """(prompts,) → (prompts, n) completions at the training temperature."""
         sampling = Sampling(self.recipe.temperature, n, self.recipe.max_new_tokens, seed)
-        return self.policy.generate([prompt.item.history for prompt in prompts], sampling)
+        return self.policy.generate([prompt.chat for prompt in prompts], sampling)
 
     def score(
         self, prompts: Sequence[Prompt], completions: Sequence[Sequence[Completion]]
@@ -262,7 +271,7 @@ class Grpo:
             return None
         self.policy.model.eval()
         sampling = Sampling(0.0, 1, self.recipe.max_new_tokens)
-        answers = self.policy.generate([p.item.history for p in prompts], sampling)
+        answers = self.policy.generate([p.chat for p in prompts], sampling)
         return float(
             np.mean([exact_match(a[0].text, p.item.gold) for a, p in zip(answers, prompts, strict=True)])
         )

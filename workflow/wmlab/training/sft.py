@@ -18,7 +18,7 @@ import torch
 from wmlab.config.recipes import SftRecipe
 from wmlab.io.progress import Progress
 from wmlab.training.checkpoint import load_checkpoint, save_checkpoint
-from wmlab.training.sequences import TrainingSequence, batches, pad
+from wmlab.training.sequences import TrainingSequence, batches, layout, pad
 
 
 def train(
@@ -124,16 +124,28 @@ def schedule(step: int, total: int, warmup_fraction: float) -> float:
 def batch_loss(model: Any, batch: Sequence[TrainingSequence], pad_id: int) -> torch.Tensor:
     """Mean negative log-likelihood (nats) of the taught tokens of the batch."""
     ids, taught = pad(batch, pad_id)
-    logits, targets = taught_logits(model, ids, taught)
+    logits, targets = taught_logits(model, ids, taught, layout(batch, ids.shape[1]))
     return torch.nn.functional.cross_entropy(logits, targets)
 
 
-def taught_logits(model: Any, ids: torch.Tensor, taught: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def taught_logits(
+    model: Any,
+    ids: torch.Tensor,
+    taught: torch.Tensor,
+    places: tuple[torch.Tensor, torch.Tensor] | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Logits (N, V) and targets (N,) of the taught tokens of ids (B, T).
 
-    Rows are right-padded, so causal attention needs no padding mask.
+    Rows are right-padded, so causal attention needs no padding mask; ``places`` is the ``layout`` of branches.
     """
-    hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
+    told: dict[str, torch.Tensor] = {}
+    if places is not None:
+        positions, visible = places
+        mask = torch.zeros(visible.shape, dtype=model.dtype).masked_fill_(
+            ~visible, torch.finfo(model.dtype).min
+        )
+        told = {"position_ids": positions[:, :-1], "attention_mask": mask[:, None, :-1, :-1]}
+    hidden = model.model(input_ids=ids[:, :-1], use_cache=False, **told).last_hidden_state
     wanted = taught[:, 1:]
     return model.lm_head(hidden[wanted]), ids[:, 1:][wanted]
 
@@ -151,7 +163,7 @@ def evaluate(
     for start in range(0, len(sequences), batch_size):
         batch = sequences[start : start + batch_size]
         ids, taught = pad(batch, pad_id)
-        logits, targets = taught_logits(model, ids, taught)
+        logits, targets = taught_logits(model, ids, taught, layout(batch, ids.shape[1]))
         loss_sum += float(torch.nn.functional.cross_entropy(logits.float(), targets, reduction="sum"))
         n_tokens += len(targets)
         hit = torch.zeros_like(taught)

@@ -18,6 +18,7 @@ from wmlab.io.tables import read_table
 from wmlab.lm.build import load_model, new_model, save_model
 from wmlab.lm.hf import HFModel
 from wmlab.lm.tokenizer import load_tokenizer
+from wmlab.memory.context import open_memory
 from wmlab.rewards.reference import ReferenceAgent
 from wmlab.rewards.registry import check_reward, make_reward, needs_reference
 from wmlab.training import sft
@@ -29,10 +30,15 @@ from wmlab.training.sequences import TrainingSequence, agent_sequences, require,
 ROLES = ("world-model", "agent")
 
 
-def _sequences(path: Path, role: str, tokenizer: object, recipe: SftRecipe) -> list[TrainingSequence]:
+def _sequences(
+    path: Path, role: str, tokenizer: object, recipe: SftRecipe, bank: Path | None, shown: str
+) -> list[TrainingSequence]:
     if role == "world-model":
         rows = read_table(path, "trajectories")
-        return require(world_model_sequences(tokenizer, rows, recipe.max_length), path)
+        memory = open_memory(bank, shown, rows, path, tokenizer)
+        return require(world_model_sequences(tokenizer, rows, recipe.max_length, memory), path)
+    if bank is not None:
+        raise InputError("train sft: memory is for world models; give --role world-model, or no --memory")
     rows = read_table(path, "demonstrations")
     # With thoughts, an agent learns both forms: the reference prompt has no thoughts (metrics.md 5).
     thoughts = (True, False) if recipe.thought else (False,)
@@ -52,16 +58,18 @@ def run_sft(
     threads: int,
     seed: int,
     checkpoints: Path | None,
+    bank: Path | None = None,
+    shown: str = "{}",
 ) -> None:
-    """``wmlab train sft``. Raises InputError for a bad role, recipe, file or architecture."""
+    """``wmlab train sft``; ``bank`` and ``shown`` are its memory and how it is shown. Raises InputError for a bad role, recipe, file or architecture."""
     started = time.time()
     if role not in ROLES:
         raise InputError(f"role {role!r}: not known; choose from {', '.join(ROLES)}")
     recipe = load_recipe(SftRecipe, recipe_source)
     torch.set_num_threads(threads)
     tokenizer = load_tokenizer(tokenizer_dir)
-    sequences = _sequences(data, role, tokenizer, recipe)
-    held_out = _sequences(validation, role, tokenizer, recipe) if validation is not None else []
+    sequences = _sequences(data, role, tokenizer, recipe, bank, shown)
+    held_out = [] if validation is None else _sequences(validation, role, tokenizer, recipe, bank, shown)
     model = new_model(recipe.architecture, tokenizer, seed) if init is None else load_model(init)
     if init is not None and model.config.vocab_size != len(tokenizer):
         raise InputError.at(
@@ -70,7 +78,8 @@ def run_sft(
     folder = checkpoints or out.with_name(f".{out.name}.checkpoint")
     inputs = [data, tokenizer_dir / "tokenizer.json", *([validation] if validation else [])]
     inputs += [init / "model.safetensors"] if init else []
-    config = {"role": role, "recipe": recipe.model_dump(mode="json"), "threads": threads}
+    inputs += [bank] if bank else []
+    config = {"role": role, "recipe": recipe.model_dump(mode="json"), "threads": threads, "memory": shown}
     key = run_key(config, seed, inputs)
     pad_id, label = tokenizer.pad_token_id, f"sft {role}"
     curve = sft.train(model, sequences, held_out, recipe, seed, pad_id, folder, label, key)
@@ -99,8 +108,10 @@ def run_grpo(
     threads: int,
     seed: int,
     checkpoints: Path | None,
+    bank: Path | None = None,
+    shown: str = "{}",
 ) -> None:
-    """``wmlab train grpo``. Raises InputError for bad input, ModelFailure when too many rewards fail."""
+    """``wmlab train grpo``; ``bank`` and ``shown`` are its memory and how it is shown. Raises InputError for bad input, ModelFailure when too many rewards fail."""
     started = time.time()
     check_reward(reward_name)
     recipe = load_recipe(GrpoRecipe, recipe_source)
@@ -111,7 +122,9 @@ def run_grpo(
     reward = make_reward(reward_name, recipe.reward_parameters, (lambda: reference) if reference else None)
     policy = HFModel.load(model_dir)
     frozen = copy.deepcopy(policy.model)
-    offered = prompts_of(policy, read_table(transitions, "transitions"))
+    rows = read_table(transitions, "transitions")
+    memory = open_memory(bank, shown, rows, transitions, policy.tokenizer)
+    offered = prompts_of(policy, rows, memory)
     prompts = [prompt for prompt in offered if len(prompt.ids) <= recipe.max_prompt_tokens]
     if offered and not prompts:
         raise InputError.at(
@@ -119,7 +132,7 @@ def run_grpo(
             f"every history is longer than {recipe.max_prompt_tokens} tokens",
             "raise max_prompt_tokens",
         )
-    unseen = prompts_of(policy, read_table(validation, "transitions"))
+    unseen = prompts_of(policy, read_table(validation, "transitions"), memory)
     if not prompts or not unseen:
         raise InputError.at(
             transitions if not prompts else validation, "no transition has a next action", "give other data"
@@ -129,7 +142,13 @@ def run_grpo(
     watched = _pick(unseen, recipe.validation_prompts, 1)
     inputs = [model_dir / "model.safetensors", transitions, validation]
     inputs += [reference_dir / "model.safetensors"] if reference is not None and reference_dir else []
-    config = {"reward": reward_name, "recipe": recipe.model_dump(mode="json"), "threads": threads}
+    inputs += [bank] if bank else []
+    config = {
+        "reward": reward_name,
+        "recipe": recipe.model_dump(mode="json"),
+        "threads": threads,
+        "memory": shown,
+    }
     run = Grpo(policy, frozen, reward, reference, recipe, seed, run_key(config, seed, inputs))
     before = prompt_means(run.score(held_out, run.sample(held_out, recipe.heldout_samples, 0)))
     if all(mean is None for mean in before):

@@ -27,10 +27,16 @@ COLUMN = 3.25  # inches
 PAGE = 6.75  # inches
 BLACK, GREY = "#000000", "#767676"
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
-METHOD_COLOURS = {"copy": GREY, "w2w": "#E69F00", "f1": "#009E73", "em": "#CC79A7", "behr": "#0072B2"}
-METHOD_MARKERS = {"copy": "x", "w2w": "s", "f1": "^", "em": "D", "behr": "o"}
-_SPARE_COLOURS = ("#D55E00", "#56B4E9", "#F0E442", BLACK)
-_SPARE_MARKERS = ("v", "P", "X", "*")
+METHOD_COLOURS = {
+    **{"copy": GREY, "w2w": "#E69F00", "f1": "#009E73", "em": "#CC79A7", "behr": "#0072B2"},
+    **{"mem_sft": "#D55E00", "mem_behr": "#56B4E9"},
+}
+METHOD_MARKERS = {
+    **{"copy": "x", "w2w": "s", "f1": "^", "em": "D", "behr": "o"},
+    **{"mem_sft": "v", "mem_behr": "P"},
+}
+_SPARE_COLOURS = ("#F0E442", BLACK)
+_SPARE_MARKERS = ("X", "*")
 AGENT_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 
 STYLE: dict[str, Any] = {

@@ -1,0 +1,63 @@
+"""Section ``memory``: the banks, what a memory-augmented world model is shown, and how it learns to read it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from wmlab.config.recipes import SftSettings
+from wmlab.config.section import Count, Section, Share, Whole, partial
+
+MEMORY_METHOD = "mem_sft"
+"""The SFT model after learning to read memory blocks; GRPO methods with ``memory: true`` start from it."""
+
+SftPart = partial(SftSettings)
+
+
+class MemorySettings(Section):
+    """How a bank reaches the prompts of a world model."""
+
+    budget: Count = Field(default=128, description="most tokens of a block, its markers included")
+    position: Literal["action", "system"] = Field(
+        default="action",
+        description="where the block stands: before the action that is predicted (what precedes it is not computed"
+        " again at the next step), or before the whole prompt as in the paper",
+    )
+    dropout: Share = Field(default=0.0, description="share of training tasks that see no memory")
+
+
+SHOWN = set(MemorySettings.model_fields)
+
+
+class MemoryRecipe(MemorySettings):
+    """What ``--memory-recipe`` takes."""
+
+    seed: Whole = Field(default=0, description="seed of the tasks that dropout takes")
+
+
+MemoryChanges = partial(MemorySettings)
+
+
+class Memory(MemorySettings):
+    """World memory (MemWM): banks from training transitions, and the models that are shown them."""
+
+    min_support: Count = Field(default=2, description="hard transitions behind a rule, at least")
+    shares: Annotated[list[Share], Field(min_length=1)] = Field(
+        default=[0.0, 0.25, 0.5, 0.75, 1.0],
+        description="shares of test tasks without memory that the removal study reports",
+    )
+    curator_url: str | None = Field(
+        default=None, description="OpenAI-compatible server, …/v1, that writes the hints; none: by rule"
+    )
+    curator_model: str | None = Field(default=None, description="model to ask there")
+    sft: SftPart = Field(  # type: ignore[valid-type]
+        default_factory=SftPart,
+        description="keys of the world model's `sft` that differ when it learns to read memory",
+    )
+
+    @model_validator(mode="after")
+    def _curator_is_whole(self) -> Memory:
+        if (self.curator_url is None) != (self.curator_model is None):
+            raise ValueError("`curator_url` and `curator_model` go together")
+        return self
