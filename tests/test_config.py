@@ -247,11 +247,11 @@ def test_the_number_of_parameters_is_that_of_the_model() -> None:
 def test_the_matrix_shares_real_runs_and_gives_the_sft_model_one_seed() -> None:
     plan = Plan(load_study(base=BASE))
     methods, seeds, agents = len(plan.methods), len(plan.study.seeds), len(plan.study.agents)
-    assert len(plan.models()) == 1 + methods * seeds
-    played = len(plan.study.rollout_seeds)
-    assert len(plan.cells()) == (1 + methods * played) * agents
-    assert len([path for path in plan.played() if "/real/" in path]) == agents
-    assert len(plan.summaries()) == 1 + methods * seeds + 1  # and the copy baseline
+    played, domains = len(plan.study.rollout_seeds), len(plan.study.domains)
+    assert len(plan.models()) == domains * (1 + methods * seeds)
+    assert len(plan.cells()) == domains * (1 + methods * played) * agents
+    assert len([path for path in plan.played() if "/real/" in path]) == domains * agents
+    assert len(plan.summaries()) == domains * (1 + methods * seeds + 1)  # and the copy baseline
 
 
 def wmlab(*arguments: str) -> subprocess.CompletedProcess[str]:
