@@ -74,6 +74,11 @@ def domain_code(target, *parts):
     return code
 
 
+def optional(option, value):
+    """A command-line option with its value: nothing without one."""
+    return "" if value is None else f"{option} {shlex.quote(str(value))}"
+
+
 def repeated(option, paths):
     """A command-line option once for every path."""
     return " ".join(f"{option} {shlex.quote(str(path))}" for path in paths)

@@ -46,8 +46,9 @@ rule difficulty_filter:
     resources:
         **request("light"),
     params:
-        budget=PLAN.config.filter.budget,
-        order=PLAN.config.filter.order,
+        budget=lambda w: PLAN.filtering(w.domain).budget,
+        order=lambda w: PLAN.filtering(w.domain).order,
+        bound=lambda w: optional("--max-f1", PLAN.filtering(w.domain).max_f1),
         seed=PLAN.study.seed,
         exclude=lambda w, input: repeated("--exclude-panel", input.panels),
         code=fingerprint("wmlab.cli.data:filter"),
@@ -56,7 +57,7 @@ rule difficulty_filter:
     shell:
         "python -m wmlab data filter --transitions {input.transitions:q}"
         " --predictions {input.baseline:q} --domain {wildcards.domain} --budget {params.budget}"
-        " --order {params.order} --seed {params.seed} --sampled {params.exclude}"
+        " --order {params.order} {params.bound} --seed {params.seed} --sampled {params.exclude}"
         " --out {output.transitions:q} --report {output.report:q} 2>&1 | tee {log:q}"
 
 

@@ -19,7 +19,7 @@ rule predict_baseline:
         **request("inference"),
     params:
         model=subpath(input.weights, parent=True),
-        limit=PLAN.config.filter.pool,
+        limit=lambda w: PLAN.filtering(w.domain).pool,
         seed=PLAN.study.seed,
         code=fingerprint("wmlab.cli.predict:states"),
     message:

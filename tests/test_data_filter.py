@@ -125,6 +125,9 @@ def test_webshop_keeps_hard_and_valid():
         "too_easy": 1,
     }
     assert select(rows, predictions, domain="webshop", budget=0).kept == frozenset()
+    wider = select(rows, predictions, domain="webshop", max_f1=1.0)
+    assert wider.kept == {"hard", "easy"} and wider.report["rule"] == "f1_below_1"
+    assert select(rows, predictions, domain="webshop", max_f1=0.25).kept == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,15 @@ def filter_(
     order: Annotated[
         str, typer.Option("--order", help="hardest or random, within an action type.")
     ] = "hardest",
+    max_f1: Annotated[
+        float | None,
+        typer.Option(
+            "--max-f1",
+            min=0,
+            max=1,
+            help="Keep only lower token F1; default: the domain's rule (WebShop .35).",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random order.")] = 0,
     exclude_panel: Annotated[
         list[Path] | None, typer.Option("--exclude-panel", help="Panel whose tasks are held out; repeatable.")
@@ -163,6 +172,7 @@ def filter_(
         domain=domain,
         budget=budget,
         order=cast(difficulty.Order, order),
+        max_f1=max_f1,
         seed=seed,
         excluded=difficulty.panel_hashes(panels),
         source=transitions,
@@ -170,7 +180,7 @@ def filter_(
     )
     n = write_rows(out, "transitions", difficulty.keep(read_rows(transitions, "transitions"), selection.kept))
     write_json(report, selection.report)
-    config = {"domain": domain, "budget": budget, "order": order}
+    config = {"domain": domain, "budget": budget, "order": order, "max_f1": max_f1}
     write_meta(out, config=config, seed=seed, inputs=[transitions, predictions, *panels], started=started)
     print(f"{out}: kept {n} of {selection.report['n_in']} transitions; reasons in {report}")
 

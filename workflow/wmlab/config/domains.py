@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, create_model
 
+from wmlab.config.filter import Filter
 from wmlab.config.memory import MemoryChanges
 from wmlab.config.recipes import CollectRecipe, GrpoSettings, SftSettings, TokenizerRecipe
 from wmlab.config.section import Count, Real, Section, partial
@@ -18,6 +19,7 @@ SEEDED = ("textworld", "alfworld")
 PUBLISHED_TASKS = 200
 
 TokenizerChanges = partial(TokenizerRecipe)
+FilterChanges = partial(Filter)
 SftChanges = partial(SftSettings)
 GrpoChanges = partial(GrpoSettings)
 
@@ -48,6 +50,10 @@ class DomainSection(Section):
     tokenizer: TokenizerChanges = Field(  # type: ignore[valid-type]
         default_factory=TokenizerChanges,
         description="keys of section `tokenizer` that differ in this domain",
+    )
+    filter: FilterChanges = Field(  # type: ignore[valid-type]
+        default_factory=FilterChanges,
+        description="keys of section `filter` that differ in this domain",
     )
     sft: SftChanges = Field(  # type: ignore[valid-type]
         default_factory=SftChanges,

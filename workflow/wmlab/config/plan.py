@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from shlex import quote
 
 from wmlab.config.domains import SPLITS, DomainSection, Split
+from wmlab.config.filter import Filter
 from wmlab.config.memory import MEMORY_METHOD, SHOWN, MemoryRecipe
 from wmlab.config.recipes import AgentSpec, Architecture, GrpoRecipe, SftRecipe, SftSettings
 from wmlab.config.root import COPY_METHOD, SFT_METHOD, StudyConfig
@@ -260,6 +261,10 @@ class Plan:
     def collect_recipe(self, domain: str, split: Split) -> str:
         """``wmlab data collect --recipe``."""
         return _json(self.domain(domain).collection(split))
+
+    def filtering(self, domain: str) -> Filter:
+        """How a domain's training transitions are chosen."""
+        return changed(self.config.filter, self.domain(domain).filter)
 
     def tokenizer_recipe(self, domain: str) -> str:
         """``wmlab train tokenizer --recipe``."""
