@@ -14,7 +14,7 @@ CONTRACT = {
     "env": ("panel", "play", "check", "serve"),
     "data": ("collect", "import", "export", "decompose", "filter", "verl"),
     "train": ("tokenizer", "sft", "grpo"),
-    "memory": ("build", "retrieve", "show", "augment"),
+    "memory": ("build", "retrieve", "show", "removal"),
     "predict": ("states", "copy"),
     "score": ("states", "rewards", "predictions"),
     "rollout": ("real", "wm", "replay"),

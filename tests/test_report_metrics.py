@@ -12,6 +12,7 @@ from perturbed import transitions
 from report_study import stays_on_the_page
 from typer.testing import CliRunner
 from wmlab.cli.report import app
+from wmlab.config.evaluation import Audits
 from wmlab.config.load import load_study
 from wmlab.config.plan import Plan
 from wmlab.errors import IncompletePanelError, InputError
@@ -212,7 +213,8 @@ def test_the_plan_asks_for_the_tables_that_have_data(tmp_path: Path) -> None:
         ["ssf_stress"],
     )
     sizes = plan.config.audits
-    assert (sizes.perturbed_samples, sizes.stress_examples, sizes.observations) == (100, 50, 100)
+    assert (sizes.perturbed_samples, sizes.stress_examples, sizes.observations) == (40, 50, 100)
+    assert Audits() == Audits(perturbed_samples=100, stress_examples=50, observations=100)
     overlay = tmp_path / "overlay.yaml"
     overlay.write_text("audits: {annotation: {sheet: judged.csv, key: key.csv}}\n")
     whole = Plan(load_study([ROOT / "studies" / "all_domains.yaml", overlay], base=ROOT / "config.yaml"))
