@@ -15,6 +15,7 @@ CONTRACT = {
     "data": ("collect", "import", "export", "decompose", "filter", "verl"),
     "train": ("tokenizer", "sft", "grpo"),
     "memory": ("build", "retrieve", "show", "removal"),
+    "skill": ("distil", "mine", "show", "guide"),
     "predict": ("states", "copy"),
     "score": ("states", "rewards", "predictions"),
     "rollout": ("real", "wm", "replay"),

@@ -19,6 +19,7 @@ GROUPS = {
     "data": "Trajectories, transitions, the difficulty filter, exports.",
     "train": "Tokenizer, supervised training, GRPO.",
     "memory": "World memory: banks of hints for a world model.",
+    "skill": "World skill: advice for an agent.",
     "predict": "Next states from a world model or by copying.",
     "score": "Metrics of predicted states, and rewards.",
     "rollout": "Episodes in Real, in a world model, and replays.",

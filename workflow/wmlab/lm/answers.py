@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from wmlab.errors import InputError
 from wmlab.lm.base import Chat
@@ -27,6 +28,7 @@ KEPT_AFTER = 8
 """Questions a request slot gets before what was answered is kept: a lost server costs no more than these."""
 LIMIT = 1_000_000
 """Answers a cache holds; one of a page of facts takes about 1 kB."""
+_FENCE = re.compile(r"\A```[a-z]*\s*(.*?)\s*```\Z", re.DOTALL)
 
 
 class AnswerCache:
@@ -73,6 +75,19 @@ class AnswerCache:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+
+def json_answer(text: str, purpose: str) -> Any:
+    """The JSON value of an answer, with or without a code fence around it. Raises AnswerFailure for prose."""
+    fenced = _FENCE.match(text.strip())
+    try:
+        value = json.loads(fenced[1] if fenced else text)
+        json.dumps(
+            value, ensure_ascii=False
+        ).encode()  # escapes may spell a lone surrogate, which no file can hold
+    except (ValueError, RecursionError):
+        raise AnswerFailure(f"{purpose}: the answer is no JSON") from None
+    return value
 
 
 def digest_of(model: str, chat: Chat, max_tokens: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,8 +82,8 @@ def write_bank(path: str | Path, entries: Iterable[Entry]) -> int:
     return count
 
 
-def read_bank(path: str | Path, domain: str) -> list[Entry]:
-    """The entries of a bank in file order; [] for an empty file.
+def read_bank(path: str | Path, domain: str, kinds: Collection[str] = KINDS) -> list[Entry]:
+    """The entries of a bank in file order, all of these ``kinds``; [] for an empty file.
 
     A torn last line is dropped (io.jsonl). Raises InputError naming the row for a broken line, a missing
     column, a wrong type, an id that is not its key's in ``domain``, or a repeated id.
@@ -91,7 +91,7 @@ def read_bank(path: str | Path, domain: str) -> list[Entry]:
     entries: list[Entry] = []
     seen: set[str] = set()
     for number, row in enumerate(read_jsonl(path), start=1):
-        problem = _problem(row)
+        problem = _problem(row, kinds)
         if problem:
             raise InputError.at(path, problem, "build the bank again", number)
         key = tuple((name, value) for name, value in row["key"].items())
@@ -121,13 +121,13 @@ def _texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-def _problem(row: Mapping[str, Any]) -> str | None:
+def _problem(row: Mapping[str, Any], kinds: Collection[str]) -> str | None:
     """What is wrong with a row, or None."""
     missing = [name for name in _COLUMNS if name not in row]
     if missing:
         return f"columns {', '.join(missing)} are missing"
-    if row["kind"] not in KINDS:
-        return f"kind {row['kind']!r:.40} is not one of {', '.join(KINDS)}"
+    if row["kind"] not in kinds:
+        return f"kind {row['kind']!r:.40} is not one of {', '.join(kinds)}"
     key = row["key"]
     if not isinstance(key, dict) or not key or not all(isinstance(value, str) for value in key.values()):
         return "key is not an object of texts"

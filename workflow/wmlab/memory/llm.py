@@ -14,7 +14,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from wmlab.lm.server import ChatServer
+from wmlab.lm.answers import json_answer
+from wmlab.lm.server import AnswerFailure, ChatServer
 from wmlab.memory.bank import show_key
 from wmlab.memory.curate import HINT_CHARACTERS, Hints, RuleCurator, ranked
 from wmlab.memory.evidence import object_ids
@@ -26,7 +27,6 @@ _SHOWN = 20
 _CONDITIONAL = re.compile(
     r"\b(?:if|when|whenever|where|while|unless|until|once|after|before|in case)\b", re.I
 )
-_FENCE = re.compile(r"\A```[a-z]*\s*(.*?)\s*```\Z", re.DOTALL)
 SYSTEM = (
     "You write short memory hints for a model that predicts the next state of a text world. "
     "Answer with one JSON object and nothing else."
@@ -49,10 +49,9 @@ def bucket_json(bucket: Bucket) -> str:
 
 def check_answer(text: str, bucket: Bucket) -> Hints | str:
     """The hints of an answer, or why it breaks the contract."""
-    fenced = _FENCE.match(text.strip())
     try:
-        answer = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError):
+        answer = json_answer(text, "curator")
+    except AnswerFailure:
         return "not JSON"
     if not isinstance(answer, dict) or set(answer) != {"positive", "negative"}:
         return "not an object of positive and negative"
