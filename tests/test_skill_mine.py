@@ -109,7 +109,7 @@ def test_a_dialogue_gives_the_state_of_its_trajectory() -> None:
 
 
 def test_rules_by_hand() -> None:
-    rows = [failing("f1"), failing("f2"), solved("s1")]
+    rows = [failing("f1"), failing("f2"), solved("s1"), solved("s2")]
     entries, report = mine("alfworld", numbered(rows), MineSettings(min_support=2))
     found = by_name(entries)
     # Six failing steps, four missteps; the closed fridge stands before four steps, all of them missteps.
@@ -118,7 +118,7 @@ def test_rules_by_hand() -> None:
     assert rule.support == 2 and rule.source_ids == ("f1", "f2")
     assert rule.payload["counts"] == {
         "steps": 4, "missteps": 4, "lift": 1.5, "kinds": {"refused": 4},
-        "wrong": {"take (another thing)": 2, "take (the same thing)": 2}, "right": {"open (the same thing)": 1},
+        "wrong": {"take (another thing)": 2, "take (the same thing)": 2}, "right": {"open (the same thing)": 2},
     }  # fmt: skip
     assert rule.positive.endswith("What mostly worked next: open (the same thing).")
     tasks = {task_hash([{"content": row["initial_observation"]}]) for row in rows}

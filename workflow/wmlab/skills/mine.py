@@ -131,8 +131,9 @@ class Miner:
         keys: list[Key] = []
         for name in flags(state, self._triggers.values()):
             keys.append((("flag", name),))
-            if self._triggers[name].by_verb:
-                keys.append((("flag", name), ("verb", action_type(self.domain, state.action))))
+            verb = action_type(self.domain, state.action)
+            if self._triggers[name].by_verb and verb != "other":  # that one is ``no_command``
+                keys.append((("flag", name), ("verb", verb)))
         return keys
 
     @property
@@ -154,10 +155,18 @@ class Miner:
         if one.missteps / one.steps < self.settings.min_lift * self.base_rate:
             self.report["below_lift"] += 1
             return False
-        if len(key) > 1 and _what_worked(one) in ("", _what_worked(self._sums[key[:1]])):
+        if len(key) > 1 and self._what_worked(one) in ("", self._what_worked(self._sums[key[:1]])):
             self.report["same_as_general"] += 1
             return False
         return True
+
+    def _what_worked(self, one: _Sum) -> str:
+        """The kind of action that solved episodes took most in such a state; "" where none stands out.
+
+        It takes as many good steps as a rule takes failing trajectories.
+        """
+        best = ranked(one.right, one.right.total(), LEAST_SHARE, 1)
+        return best[0][0] if best and best[0][1] >= self.settings.min_support else ""
 
     def _entry(self, key: Key) -> Entry:
         one, trigger = self._sums[key], self._triggers[key[0][1]]
@@ -178,7 +187,7 @@ class Miner:
             entry_id(self.domain, GUIDANCE, key),
             GUIDANCE,
             key,
-            inert(_text(trigger, key, one)),
+            inert(_text(trigger, key, self._what_worked(one))),
             "",
             payload,
             one.support,
@@ -186,15 +195,7 @@ class Miner:
         )
 
 
-def _what_worked(one: _Sum) -> str:
-    """The kind of action that solved episodes took most in such a state; "" where none stands out."""
-    total = one.right.total()
-    best = ranked(one.right, total, LEAST_SHARE, 1)
-    return best[0][0] if best else ""
-
-
-def _text(trigger: Trigger, key: Key, one: _Sum) -> str:
-    worked = _what_worked(one)
+def _text(trigger: Trigger, key: Key, worked: str) -> str:
     after = f" after {key[1][1]}" if len(key) > 1 else ""
     return trigger.advice + (f" What mostly worked next{after}: {worked}." if worked else "")
 

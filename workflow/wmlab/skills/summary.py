@@ -79,7 +79,8 @@ def common_order(domain: str, records: Sequence[Record]) -> list[tuple[str, int]
                 first.setdefault(common, at / len(row))
         for shape, place in first.items():
             places[shape].append(place)
-    kept = sorted(places, key=lambda shape: (-len(places[shape]), shape))[:LONGEST_ORDER]
+    shared = [shape for shape, at in places.items() if len(at) >= MAJORITY * len(records)]
+    kept = sorted(shared, key=lambda shape: (-len(places[shape]), shape))[:LONGEST_ORDER]
     return [(s, len(places[s])) for s in sorted(kept, key=lambda shape: (fmean(places[shape]), shape))]
 
 
