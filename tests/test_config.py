@@ -185,7 +185,7 @@ def test_recipes_are_what_the_commands_accept() -> None:
     assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "train")).demonstrations_per_task > 0
     assert load_recipe(CollectRecipe, plan.collect_recipe("textworld", "test")).demonstrations_per_task == 0
     assert (plan.domain("textworld").demonstrations, plan.domain("webshop").demonstrations) == (200, 150)
-    assert (plan.filtering("textworld").pool, plan.filtering("textworld").max_f1) == (600, None)
+    assert (plan.filtering("textworld").pool, plan.filtering("textworld").max_f1) == (800, None)
     assert (plan.filtering("webshop").pool, plan.filtering("webshop").max_f1) == (300, 1.0)
     assert plan.filtering("webshop").order == plan.config.filter.order
     assert load_recipe(TokenizerRecipe, plan.tokenizer_recipe("textworld")).digits == "single"
