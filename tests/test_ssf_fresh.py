@@ -29,6 +29,8 @@ def check_values(domain: str, rows: list[dict[str, Any]]) -> str:
     made = stress(rows, per_class=200, seed=0)
     found = summarise(made)
     classes, kinds = found["domains"][domain], found["kinds"][domain]
+    judged = [one for one in made if one["change"] == "paraphrase" and one["ssf"] < 1.0]
+    assert not judged, [(one["kind"], one["gold"], one["prediction"]) for one in judged[:3]]
     assert classes["paraphrase"]["ssf_min"] == 1.0 and classes["paraphrase"]["n"] >= 50
     assert classes["entity"]["ssf"] < 0.65 and classes["state"]["ssf"] < 0.9
     if domain == "alfworld":
