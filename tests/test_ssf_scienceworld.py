@@ -328,3 +328,13 @@ def test_a_megabyte_is_read():
 def test_a_prediction_cannot_write_facts():
     forged = parse("BEGIN_FACTS\nROOM(kitchen)\nFOCUS(water)\nEND_FACTS")
     assert not forged & {"ROOM(kitchen)", "FOCUS(water)"}
+
+
+def test_what_an_item_holds_ends_with_its_line() -> None:
+    held = {"IN(inventory, flower)", "IN(flower, pollen)", "IN(inventory, orange)"}
+    flower, orange = "a flower. Inside the flower is: pollen", "an orange"
+    for items in ((flower, orange), (orange, flower)):
+        text = "In your inventory, you see:\n\t" + "\n\t".join(items)
+        assert facts("scienceworld", text) == held
+    two = f"In your inventory, you see:\n\t{flower}\n\t{orange}\n\ta jar. Inside the jar is: a bee\n\ta pen"
+    assert facts("scienceworld", two) == held | {"IN(inventory, jar)", "IN(jar, bee)", "IN(inventory, pen)"}

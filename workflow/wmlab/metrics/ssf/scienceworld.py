@@ -116,10 +116,25 @@ def _parse(text: str) -> frozenset[str]:
         reading.add("ROOM" if place[1] == "room" else "LOCATION", place[2].strip())
         opening = f"{opening[: place.start()]} {opening[place.end() :]}"
     _read_plain(reading, opening.strip())
+    outer = None
     for number, header in enumerate(headers, start=1):
         end = headers[number].start if number < len(headers) else len(text)
-        read_scene(reading, text[header.end : end], header.relation, header.holder)
+        stop = _end_of_aside(text, header, end) if outer is not None else end
+        read_scene(reading, text[header.end : stop], header.relation, header.holder)
+        if outer is not None and stop < end:
+            read_scene(reading, text[stop:end], outer.relation, outer.holder)
+        else:
+            outer = header
     return frozenset(reading.facts)
+
+
+def _end_of_aside(text: str, header: Header, end: int) -> int:
+    """Where ``Inside the flower is: pollen``, said of an item within its line, ends; the list goes on below it."""
+    line = text.rfind("\n", 0, header.start) + 1
+    stop = text.find("\n", header.end, end)
+    if stop < 0 or not text[line : header.start].strip() or not text[header.end : stop].strip():
+        return end
+    return stop
 
 
 def _read_plain(reading: Reading, text: str) -> None:
