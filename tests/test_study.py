@@ -112,7 +112,10 @@ def test_every_result_says_where_it_comes_from(study: Path) -> None:
 def test_nothing_is_left_to_do_and_a_reward_parameter_reruns_its_branch(study: Path) -> None:
     assert "Nothing to be done" in start(study, *SMOKE, "-n").communicate()[0]
     config = study / "config.yaml"
-    config.write_text(config.read_text().replace("parameters: {scale: 1.0}", "parameters: {scale: 2.0}"))
+    once = config.read_text().replace(
+        "parameters: {scale: 1.0}", "parameters: {scale: 2.0}", 1
+    )  # behr, not mem_behr
+    config.write_text(once)
     planned = start(study, *SMOKE, "-n").communicate()[0]
     counted = dict(re.findall(r"^(\w+) +(\d+)$", planned, re.MULTILINE))
     assert counted["grpo"] == "1" and counted["rollout_wm"] == counted["consistency"] == "2"
