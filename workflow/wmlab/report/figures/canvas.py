@@ -28,12 +28,22 @@ PAGE = 6.75  # inches
 BLACK, GREY = "#000000", "#767676"
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
 METHOD_COLOURS = {
-    **{"copy": GREY, "w2w": "#E69F00", "f1": "#009E73", "em": "#CC79A7", "behr": "#0072B2"},
-    **{"mem_sft": "#D55E00", "mem_behr": "#56B4E9"},
+    "copy": GREY,
+    "w2w": "#E69F00",
+    "f1": "#009E73",
+    "em": "#CC79A7",
+    "behr": "#0072B2",
+    "mem_sft": "#D55E00",
+    "mem_behr": "#56B4E9",
 }
 METHOD_MARKERS = {
-    **{"copy": "x", "w2w": "s", "f1": "^", "em": "D", "behr": "o"},
-    **{"mem_sft": "v", "mem_behr": "P"},
+    "copy": "x",
+    "w2w": "s",
+    "f1": "^",
+    "em": "D",
+    "behr": "o",
+    "mem_sft": "v",
+    "mem_behr": "P",
 }
 _SPARE_COLOURS = ("#F0E442", BLACK)
 _SPARE_MARKERS = ("X", "*")
