@@ -74,11 +74,6 @@ def domain_code(target, *parts):
     return code
 
 
-def optional(option, value):
-    """A command-line option with its value: nothing without one."""
-    return "" if value is None else f"{option} {shlex.quote(str(value))}"
-
-
 def repeated(option, paths):
     """A command-line option once for every path."""
     return " ".join(f"{option} {shlex.quote(str(path))}" for path in paths)
@@ -89,18 +84,22 @@ def folders(option, files):
     return repeated(option, [Path(file).parent for file in files])
 
 
+def options_of(values):
+    """A command-line option for every named value that there is."""
+    return " ".join(
+        f"--{name} {shlex.quote(str(value))}"
+        for name, value in values.items()
+        if value is not None
+    )
+
+
 def shown(training):
     """The options that show a world model its memory; nothing for a model without."""
-    return lambda w, input: (
-        f"--memory {shlex.quote(str(input.memory))}"
-        f" --memory-recipe {shlex.quote(PLAN.memory_recipe(w.domain, training))}"
-        if input.memory
-        else ""
-    )
 
+    def options(w, input):
+        if not input.memory:
+            return ""
+        recipe = PLAN.memory_recipe(w.domain, training)
+        return options_of({"memory": input.memory, "memory-recipe": recipe})
 
-def options_of(paths):
-    """A command-line option for every named path."""
-    return " ".join(
-        f"--{name} {shlex.quote(str(path))}" for name, path in paths.items()
-    )
+    return options

@@ -48,7 +48,7 @@ rule difficulty_filter:
     params:
         budget=lambda w: PLAN.filtering(w.domain).budget,
         order=lambda w: PLAN.filtering(w.domain).order,
-        bound=lambda w: optional("--max-f1", PLAN.filtering(w.domain).max_f1),
+        bound=lambda w: options_of({"max-f1": PLAN.filtering(w.domain).max_f1}),
         seed=PLAN.study.seed,
         exclude=lambda w, input: repeated("--exclude-panel", input.panels),
         code=fingerprint("wmlab.cli.data:filter"),

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from wmlab.cli.options import MemoryRecipeText
+
 app = typer.Typer(help="Corpora, transitions, difficulty filter and verl export.", no_args_is_help=True)
 
 Out = Annotated[Path, typer.Option("--out", help="File to write.")]
@@ -195,9 +197,7 @@ def verl(
     memory: Annotated[
         Path | None, typer.Option("--memory", help="Bank whose blocks the prompts are shown.")
     ] = None,
-    memory_recipe: Annotated[
-        str, typer.Option("--memory-recipe", help="JSON, or a JSON file: budget, position, dropout.")
-    ] = "{}",
+    memory_recipe: MemoryRecipeText = "{}",
     tokenizer: Annotated[
         Path | None, typer.Option("--tokenizer", help="Folder; without it 4 characters are a token.")
     ] = None,

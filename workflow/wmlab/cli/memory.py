@@ -8,15 +8,13 @@ from typing import Annotated
 
 import typer
 
+from wmlab.cli.options import MemoryPanels
+
 app = typer.Typer(help="World memory: banks of hints for a world model.", no_args_is_help=True)
 
 Domain = Annotated[str, typer.Option("--domain", help="Domain, e.g. alfworld or webshop.")]
 Bank = Annotated[Path, typer.Option("--bank", help="memory_{domain}.jsonl")]
 Transitions = Annotated[Path, typer.Option("--transitions", help="transitions.parquet")]
-Panels = Annotated[
-    list[Path] | None,
-    typer.Option("--exclude-panel", help="Panel whose tasks no memory may come from; repeatable."),
-]
 Tokenizer = Annotated[
     Path | None, typer.Option("--tokenizer", help="Folder; without it 4 characters are a token.")
 ]
@@ -31,7 +29,7 @@ def build(
         Path | None,
         typer.Option("--predictions", help="The supervised model's predictions; WebShop needs none."),
     ] = None,
-    exclude_panel: Panels = None,
+    exclude_panel: MemoryPanels = None,
     min_support: Annotated[
         int, typer.Option("--min-support", min=1, help="Hard transitions behind a rule, at least.")
     ] = 2,
@@ -100,7 +98,7 @@ def retrieve(
     ],
     budget: Annotated[int, typer.Option("--budget", min=0, help="Tokens a block may take.")] = 512,
     tokenizer: Tokenizer = None,
-    exclude_panel: Panels = None,
+    exclude_panel: MemoryPanels = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first transitions.")] = None,
 ) -> None:
     """Retrieve the memory block of every transition, and say how it was found.

@@ -1,4 +1,4 @@
-"""Options that several commands share: the models a metric may need."""
+"""Options that several commands share: the models a metric may need, a world model's memory."""
 
 from __future__ import annotations
 
@@ -18,4 +18,12 @@ Cache = Annotated[
 ]
 Concurrency = Annotated[
     int, typer.Option("--concurrency", min=1, help="Requests to a model that are under way at once.")
+]
+Memory = Annotated[Path | None, typer.Option("--memory", help="Bank whose blocks the world model is shown.")]
+MemoryRecipeText = Annotated[
+    str, typer.Option("--memory-recipe", help="JSON, or a JSON file: budget, position, dropout.")
+]
+MemoryPanels = Annotated[
+    list[Path] | None,
+    typer.Option("--exclude-panel", help="Panel whose tasks no memory may come from; repeatable."),
 ]

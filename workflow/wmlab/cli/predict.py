@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wmlab.cli.options import Memory, MemoryPanels, MemoryRecipeText
+
 if TYPE_CHECKING:
     from wmlab.lm.hf import HFModel
     from wmlab.memory.context import WorldMemory
@@ -18,10 +20,6 @@ Transitions = Annotated[Path, typer.Option("--transitions", help="transitions.pa
 Out = Annotated[Path, typer.Option("--out", help="predictions.parquet to write.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Predict a seeded draw of this many.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the draw.")]
-Memory = Annotated[Path | None, typer.Option("--memory", help="Bank whose blocks the world model is shown.")]
-MemoryRecipeText = Annotated[
-    str, typer.Option("--memory-recipe", help="JSON, or a JSON file: budget, position, dropout.")
-]
 
 
 @app.command()
@@ -37,10 +35,7 @@ def states(
     ] = None,
     memory: Memory = None,
     memory_recipe: MemoryRecipeText = "{}",
-    exclude_panel: Annotated[
-        list[Path] | None,
-        typer.Option("--exclude-panel", help="Panel whose tasks no memory may come from; repeatable."),
-    ] = None,
+    exclude_panel: MemoryPanels = None,
     records: Annotated[
         Path | None, typer.Option("--records", help="JSONL: how each prompt's memory was found.")
     ] = None,

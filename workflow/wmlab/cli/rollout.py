@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from wmlab.cli.options import Memory, MemoryRecipeText
+
 app = typer.Typer(help="Episodes in Real, in a world model, and replays.", no_args_is_help=True)
 
 AgentText = Annotated[str, typer.Option("--agent", help="Agent specification: JSON or a JSON file.")]
@@ -19,10 +21,6 @@ StepCap = Annotated[int, typer.Option("--step-cap", min=1, help="Actions after w
 Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads of the language models.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of scripted noise.")]
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Episodes in lock-step.")]
-Memory = Annotated[Path | None, typer.Option("--memory", help="Bank whose blocks the world model is shown.")]
-MemoryRecipeText = Annotated[
-    str, typer.Option("--memory-recipe", help="JSON, or a JSON file: budget, position, dropout.")
-]
 CACHE = Path("results/cache")
 
 

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from wmlab.cli.options import Memory, MemoryRecipeText
+
 app = typer.Typer(help="Tokenizer, supervised training, GRPO.", no_args_is_help=True)
 
 RecipeText = Annotated[
@@ -18,10 +20,6 @@ Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of initial weights and data order.")]
 Checkpoints = Annotated[
     Path | None, typer.Option("--checkpoints", help="Folder of the resumable checkpoint.")
-]
-Memory = Annotated[Path | None, typer.Option("--memory", help="Bank whose blocks the world model is shown.")]
-MemoryRecipeText = Annotated[
-    str, typer.Option("--memory-recipe", help="JSON, or a JSON file: budget, position, dropout.")
 ]
 
 
