@@ -137,7 +137,7 @@ rule predict_with_memory:
         **request("inference"),
     params:
         model=subpath(input.weights, parent=True),
-        limit=PLAN.config.evaluation.transitions,
+        limit=lambda w: PLAN.evaluation(w.domain).transitions,
         memory=shown(training=False),
         exclude=lambda w, input: repeated("--exclude-panel", input.panels),
         seed=PLAN.study.seed,
@@ -209,7 +209,7 @@ rule predict_online:
         **request("inference"),
     params:
         model=subpath(input.weights, parent=True),
-        limit=PLAN.config.evaluation.transitions,
+        limit=lambda w: PLAN.evaluation(w.domain).transitions,
         memory=shown(training=False),
         exclude=lambda w, input: repeated("--exclude-panel", input.panels),
         seed=PLAN.study.seed,

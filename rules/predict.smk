@@ -49,7 +49,7 @@ rule predict_states:
         **request("inference"),
     params:
         model=subpath(input.weights, parent=True),
-        limit=PLAN.config.evaluation.transitions,
+        limit=lambda w: PLAN.evaluation(w.domain).transitions,
         seed=PLAN.study.seed,
         code=fingerprint("wmlab.cli.predict:states"),
     message:
@@ -76,7 +76,7 @@ rule predict_copy:
     resources:
         **request("light"),
     params:
-        limit=PLAN.config.evaluation.transitions,
+        limit=lambda w: PLAN.evaluation(w.domain).transitions,
         seed=PLAN.study.seed,
         code=fingerprint("wmlab.cli.predict:copy"),
     message:

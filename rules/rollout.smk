@@ -21,7 +21,7 @@ rule rollout_real:
         agent=lambda w: PLAN.agent_spec(w.agent),
         agent_model=lambda w, input: folders("--agent-model", input.agent),
         cache=PLAN.cache,
-        step_cap=PLAN.config.evaluation.step_cap,
+        step_cap=lambda w: PLAN.evaluation(w.domain).step_cap,
         seed=PLAN.study.seed,
         code=domain_code("wmlab.cli.rollout:real", "domain", "script"),
     message:
@@ -50,7 +50,7 @@ rule replay_floor:
         **request("games"),
     params:
         cache=PLAN.cache,
-        step_cap=PLAN.config.evaluation.step_cap,
+        step_cap=lambda w: PLAN.evaluation(w.domain).step_cap,
         code=domain_code("wmlab.cli.rollout:replay", "domain"),
     message:
         "Replay the real episodes of {wildcards.agent} in fresh environments"
@@ -83,7 +83,7 @@ rule rollout_wm:
         agent_model=lambda w, input: folders("--agent-model", input.agent),
         model=subpath(input.weights, parent=True),
         memory=shown(training=False),
-        step_cap=PLAN.config.evaluation.step_cap,
+        step_cap=lambda w: PLAN.evaluation(w.domain).step_cap,
         seed=PLAN.study.seed,
         code=domain_code("wmlab.cli.rollout:wm", "script"),
     message:
@@ -111,7 +111,7 @@ rule replay_w2r:
         **request("games"),
     params:
         cache=PLAN.cache,
-        step_cap=PLAN.config.evaluation.step_cap,
+        step_cap=lambda w: PLAN.evaluation(w.domain).step_cap,
         code=domain_code("wmlab.cli.rollout:replay", "domain"),
     message:
         "Replay what {wildcards.agent} did in {wildcards.method} in the real {wildcards.domain}"

@@ -67,6 +67,57 @@ def test_batched_turns_equal_decoding_from_scratch(lm: HFModel) -> None:
             prompts[name] = prompts[name] + answer[0][0] + [11 + turn, 17]
 
 
+def test_rows_that_end_early_come_back_in_the_next_turn(lm: HFModel) -> None:
+    """Ended rows stop computing: what the others wrote meanwhile is in the cache of the whole batch."""
+    lengths = {"a": 2, "b": 9, "c": 3, "d": 14, "e": 5}
+    prompts = {name: [3 + place, 8, 21, 4][: 2 + place % 3] for place, name in enumerate(lengths)}
+    cache = RowCache()
+    for turn in range(3):
+        names = [name for name in lengths if turn < 2 or name != "c"]
+        candidates = [
+            [[(7 * i + turn + c) % 90 + 5 for i in range(lengths[name])] for c in range(3)] for name in names
+        ]
+        answers = decode(
+            lm.model,
+            cache,
+            names,
+            [prompts[name] for name in names],
+            n=1,
+            temperature=0.0,
+            max_new_tokens=20,
+            end_id=lm.end_id,
+            choices=candidates,
+        )
+        for name, answer, among in zip(names, answers, candidates, strict=True):
+            [[(alone, ended)]] = decode(
+                lm.model,
+                RowCache(),
+                [name],
+                [prompts[name]],
+                n=1,
+                temperature=0.0,
+                max_new_tokens=20,
+                end_id=lm.end_id,
+                choices=[among],
+            )
+            assert ended and answer == [(alone, True)] and alone in among
+            prompts[name] = prompts[name] + alone + [11 + turn, 17]
+        for name, ids in zip(cache.names, cache.ids, strict=True):
+            assert ids == prompts[name][: len(ids)] and len(ids) >= len(prompts[name]) - 3
+        logits = lm.model(input_ids=torch.tensor([prompts[names[0]]])).logits[0, -1]
+        free = decode(
+            lm.model,
+            cache,
+            names,
+            [prompts[name] for name in names],
+            n=1,
+            temperature=0.0,
+            max_new_tokens=1,
+            end_id=-1,
+        )
+        assert free[0][0][0] == [int(logits.argmax())]
+
+
 def test_sampling_repeats_with_its_seed_and_varies_within_a_group(lm: HFModel) -> None:
     chat = [{"role": "system", "content": TEXTS[0]}, {"role": "user", "content": TEXTS[2]}]
     sampling = Sampling(temperature=3.0, n=6, max_new_tokens=8, seed=3)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, create_model
 
+from wmlab.config.evaluation import Evaluation
 from wmlab.config.filter import Filter
 from wmlab.config.memory import MemoryChanges
 from wmlab.config.recipes import CollectRecipe, GrpoSettings, SftSettings, TokenizerRecipe
@@ -22,6 +23,7 @@ TokenizerChanges = partial(TokenizerRecipe)
 FilterChanges = partial(Filter)
 SftChanges = partial(SftSettings)
 GrpoChanges = partial(GrpoSettings)
+EvaluationChanges = partial(Evaluation)
 
 
 class Tasks(Section):
@@ -65,6 +67,10 @@ class DomainSection(Section):
     )
     memory: MemoryChanges = Field(  # type: ignore[valid-type]
         default_factory=MemoryChanges, description="keys of section `memory` that differ in this domain"
+    )
+    evaluation: EvaluationChanges = Field(  # type: ignore[valid-type]
+        default_factory=EvaluationChanges,
+        description="keys of section `evaluation` that differ in this domain",
     )
 
     def tasks(self, split: Split) -> Tasks:

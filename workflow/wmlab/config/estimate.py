@@ -89,10 +89,12 @@ def stages(plan: Plan) -> list[Stage]:
     banks = {(model.domain, model.backbone) for model in plan.memory_models()}
     readers = {(model.domain, model.backbone, model.seed) for model in plan.memory_models()}
     reading = training(size, MEMORY * train_per_domain, changed(config.sft, config.memory.sft).epochs)
-    tasks = sum(plan.domain(domain).test.tasks for domain in domains) / len(domains)
-    episode = tasks * config.evaluation.step_cap / 2 * STEP
+    tasks = _mean([plan.domain(domain).test.tasks for domain in domains])
+    episode = _mean(
+        [plan.domain(domain).test.tasks * plan.evaluation(domain).step_cap / 2 * STEP for domain in domains]
+    )
     cells = len(plan.cells())
-    held_out = config.evaluation.transitions
+    held_out = _mean([plan.evaluation(domain).transitions for domain in domains])
     hardware = config.hardware
     per_domain = len(domains) * len(study.backbones)
     return [

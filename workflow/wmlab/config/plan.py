@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from shlex import quote
 
 from wmlab.config.domains import SPLITS, DomainSection, Split
+from wmlab.config.evaluation import Evaluation
 from wmlab.config.filter import Filter
 from wmlab.config.memory import MEMORY_METHOD, SHOWN, MemoryRecipe
 from wmlab.config.recipes import AgentSpec, Architecture, GrpoRecipe, SftRecipe, SftSettings
@@ -265,6 +266,10 @@ class Plan:
     def filtering(self, domain: str) -> Filter:
         """How a domain's training transitions are chosen."""
         return changed(self.config.filter, self.domain(domain).filter)
+
+    def evaluation(self, domain: str) -> Evaluation:
+        """The protocol of a domain's rollouts and single-step evaluation."""
+        return changed(self.config.evaluation, self.domain(domain).evaluation)
 
     def tokenizer_recipe(self, domain: str) -> str:
         """``wmlab train tokenizer --recipe``."""

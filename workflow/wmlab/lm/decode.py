@@ -9,7 +9,7 @@ transformers' DynamicCache copies the whole cache for every token.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from transformers.cache_utils import Cache
 
 SCRATCH = 0  # slot that takes what padding positions write; never visible to a real token
 GROWTH = 256
-SHRINK = 0.7  # share of running rows at which finished ones leave a spent cache
+SHRINK = 0.7  # share of running rows at which the finished ones stop computing
 
 
 class RowCache(Cache):  # type: ignore[misc]
@@ -55,6 +55,31 @@ class RowCache(Cache):  # type: ignore[misc]
         }
         self.names = [f"{name}#{i}" for name in self.names for i in range(n)]
         self.ids = [list(row) for row in self.ids for _ in range(n)]
+
+    def part(self, rows: Sequence[int]) -> RowCache:
+        """A copy of some rows, to go on with alone; :meth:`absorb` takes their new tokens back."""
+        index = torch.tensor(list(rows))
+        copy = RowCache()
+        copy.names, copy.ids = [self.names[row] for row in rows], [list(self.ids[row]) for row in rows]
+        copy.buffers = {layer: (k[index], v[index]) for layer, (k, v) in self.buffers.items()}
+        copy.capacity = self.capacity
+        return copy
+
+    def absorb(self, part: RowCache) -> None:
+        """Take over the tokens that a :meth:`part` has gained."""
+        known = {name: row for row, name in enumerate(self.names)}
+        rows = [known[name] for name in part.names]
+        first = 1 + min(len(self.ids[row]) for row in rows)
+        end = 1 + max(len(ids) for ids in part.ids)
+        if end > self.capacity:
+            self.capacity = end + GROWTH
+            self.buffers = {layer: (self._grown(k), self._grown(v)) for layer, (k, v) in self.buffers.items()}
+        index = torch.tensor(rows)
+        for layer, pair in part.buffers.items():
+            for own, new in zip(self.buffers[layer], pair, strict=True):
+                own[index, :, first:end] = new[:, :, first:end]
+        for row, ids in zip(rows, part.ids, strict=True):
+            self.ids[row] = list(ids)
 
     def prepare(self, slots: torch.Tensor, width: int) -> None:
         """Say where the next forward pass writes and how many slots it reads."""
@@ -146,8 +171,8 @@ def decode(
     """(rows,) prompts → (rows, n) pairs (new ids without the end token, whether it ended by itself).
 
     Greedy at temperature 0. ``choices`` (rows, candidates, ids) restricts each row to one of its
-    candidates, picked token by token; n must be 1. ``spend`` lets finished rows leave the cache, which
-    cannot be used again then; n > 1 implies it.
+    candidates, picked token by token; n must be 1. Rows that have ended stop computing. ``spend`` lets them leave
+    the cache, which cannot be used again then; n > 1 implies it.
     """
     cache.select(names)
     logits = _prefill(model, cache, prompts)
@@ -157,11 +182,12 @@ def decode(
     total = logits.shape[0]
     produced: list[list[int]] = [[] for _ in range(total)]
     ended = [False] * total
-    held = list(range(total))  # the rows that the cache holds, in its order
+    held = list(range(total))  # the rows that the working cache holds, in its order
     running = set(held)
+    working = cache
     for count in range(max_new_tokens):
         if choices is not None:
-            logits = _restricted(logits, choices, produced, sorted(running), end_id)
+            logits = _restricted(logits, choices, produced, held, running, end_id)
         tokens = _pick(logits, temperature, generator).tolist()
         for row, token in zip(held, tokens, strict=True):
             if row in running and token == end_id:
@@ -171,11 +197,19 @@ def decode(
                 produced[row].append(token)
         if not running or count + 1 == max_new_tokens:
             break
-        if (spend or n > 1) and len(running) <= SHRINK * len(held):
+        if len(running) <= SHRINK * len(held):
             # A few long samples would otherwise keep the whole batch computing.
-            cache.select([name for name, row in zip(cache.names, held, strict=True) if row in running])
-            held = [row for row in held if row in running]
-        logits = _forward(model, cache, [[produced[row][-1]] if row in running else [] for row in held])
+            if spend or n > 1:
+                cache.select([name for name, row in zip(cache.names, held, strict=True) if row in running])
+                held = [row for row in held if row in running]
+            else:
+                if working is not cache:
+                    cache.absorb(working)
+                held = [row for row in range(total) if row in running]
+                working = cache.part(held)
+        logits = _forward(model, working, [[produced[row][-1]] if row in running else [] for row in held])
+    if working is not cache:
+        cache.absorb(working)
     flat = list(zip(produced, ended, strict=True))
     return [flat[i : i + n] for i in range(0, total, n)]
 
@@ -184,16 +218,19 @@ def _restricted(
     logits: torch.Tensor,
     choices: Sequence[Sequence[Sequence[int]]],
     produced: Sequence[Sequence[int]],
-    running: Sequence[int],
+    held: Sequence[int],
+    running: Collection[int],
     end_id: int,
 ) -> torch.Tensor:
-    """Logits in which only tokens that continue one of a row's candidates are possible."""
+    """Logits (held rows) in which only tokens that continue one of a row's candidates are possible."""
     masked = torch.full_like(logits, -torch.inf)
-    for row in running:
+    for place, row in enumerate(held):
+        if row not in running:
+            continue
         done = list(produced[row])
         matching = [list(c) for c in choices[row] if list(c[: len(done)]) == done]
         allowed = sorted({c[len(done)] if len(c) > len(done) else end_id for c in matching})
-        masked[row, allowed] = logits[row, allowed]
+        masked[place, allowed] = logits[place, allowed]
     return masked
 
 
