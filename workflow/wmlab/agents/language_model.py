@@ -49,4 +49,5 @@ class LanguageModelAgent:
 
     def _candidates(self, messages: Sequence[Message]) -> list[str]:
         observations = [message["content"] for message in messages if message["role"] == "user"]
-        return [format_output(action) for action in self._script.candidates(observations)]
+        actions = [parse_action(message["content"]) for message in messages if message["role"] == "assistant"]
+        return [format_output(action) for action in self._script.candidates(observations, actions)]

@@ -4,7 +4,7 @@ Each domain package has a module ``script`` with
 
 - ``SYSTEM_PROMPT``: what a ReAct agent is told before the first observation;
 - ``Script(first_observation)``: the state of a rule that reads observations and proposes the next action;
-- ``candidates(observations)``: actions worth choosing among, for language models too small to compose them.
+- ``candidates(observations, actions)``: actions worth choosing among, for language models too small to compose them.
 
 All three see text alone, so that they act alike in Real and in a world model.
 """
@@ -53,8 +53,8 @@ class ScriptModule(Protocol):
         """Start an episode."""
         ...
 
-    def candidates(self, observations: Sequence[str]) -> list[str]:
-        """Distinct actions, given all observations so far."""
+    def candidates(self, observations: Sequence[str], actions: Sequence[str] = ()) -> list[str]:
+        """Distinct actions, given all observations and the agent's own actions so far."""
         ...
 
 

@@ -31,7 +31,8 @@ def probed(item: RewardInput, n: int) -> list[str]:
     others = list(item.alternatives)
     if not others:
         seen = [m["content"] for m in item.history if m["role"] != "user"]
-        others = script_of(item.domain).candidates([*seen, item.gold])
+        done = [m["content"] for m in item.history if m["role"] == "user"]
+        others = script_of(item.domain).candidates([*seen, item.gold], done)
     distinct = {action for action in others if action.strip() and action != item.action}
     drawn = sorted(distinct, key=lambda action: hashlib.sha256(action.encode()).hexdigest())[:n]
     return [str(item.action), *drawn]

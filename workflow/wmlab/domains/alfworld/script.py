@@ -260,7 +260,7 @@ class Script:
         return options[int(rng.integers(len(options)))]
 
 
-def candidates(observations: Sequence[str]) -> list[str]:
+def candidates(observations: Sequence[str], actions: Sequence[str] = ()) -> list[str]:
     """Commands that the text so far suggests, those about the present place first."""
     memory = Memory.of(observations[0])
     for observation in observations[1:]:

@@ -77,7 +77,7 @@ class Script:
         return options[int(rng.integers(len(options)))]
 
 
-def candidates(observations: Sequence[str]) -> list[str]:
+def candidates(observations: Sequence[str], actions: Sequence[str] = ()) -> list[str]:
     """Commands about what the observations name: ways, containers, things and the recipe's steps."""
     kitchen = Kitchen()
     for observation in observations:

@@ -231,7 +231,7 @@ def _things(look: str) -> list[str]:
     return sorted(dict.fromkeys(names), key=names.count)
 
 
-def candidates(observations: Sequence[str]) -> list[str]:
+def candidates(observations: Sequence[str], actions: Sequence[str] = ()) -> list[str]:
     """Ways out of the present room, things and animals seen, in the commands these tasks need; a menu's numbers."""
     task = observations[0].partition("\n")[0]
     commands = dict.fromkeys((*menu_options(observations[-1]), *COMMON))

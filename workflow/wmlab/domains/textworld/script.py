@@ -67,7 +67,7 @@ class Script:
         return options[int(rng.integers(len(options)))]
 
 
-def candidates(observations: Sequence[str]) -> list[str]:
+def candidates(observations: Sequence[str], actions: Sequence[str] = ()) -> list[str]:
     """The commands the goal asks for, then the common ones."""
     commands = [clause.command for clause in read_goal(goal_part(observations[0]))]
     return list(dict.fromkeys([*commands, *COMMON]))

@@ -39,6 +39,7 @@ SYSTEM_PROMPT = (
 IDLE = "click[search]"
 MOST_INSPECTED = 4
 MOST_PAGES = 3
+MOST_OFFERED = 2
 _SHOWN = re.compile(r"Instruction: \[SEP\] (?P<text>.*?) \[SEP\] ", re.DOTALL)
 _COURTESY = re.compile(
     r"\b(?:find me|i am looking for|i need|i want to buy|please find|for me)\b", re.IGNORECASE
@@ -156,10 +157,10 @@ class Script:
             wanted = dict.fromkeys(value.lower() for _, value in self.goal.options)
             offered = {value.lower() for _, values in groups for value in values}
             return list(wanted) if offered >= wanted.keys() else None
-        text, asked = f" {self.goal.base.lower()} ".replace(",", " ").replace(".", " "), []
+        asked: list[str] = []
         for name, values in groups:
-            named = [value.lower() for value in values if f" {value.lower()} " in text]
-            if not named and f" {name.lower()} " in text:
+            named = _named(self.goal.base, values)
+            if not named and _named(self.goal.base, [name]):
                 return None
             asked += sorted(named, key=len)[-1:]
         return asked
@@ -173,6 +174,11 @@ class Script:
         terms = set(analyse(text))
         found = sum(quality <= terms for quality in qualities(self.goal.base))
         return found + len(self.wanted & terms) / (len(self.wanted) + 1)
+
+    def fitting(self, page: ResultsPage) -> list[Listing]:
+        """The affordable products whose titles fit best; all when none is affordable."""
+        left = [item for item in page.products if self._affordable(item)] or list(page.products)
+        return sorted(left, key=lambda item: -self._coverage(item.title))[:MOST_OFFERED]
 
     def _affordable(self, item: Listing) -> bool:
         amounts = [float(amount) for amount in _AMOUNT.findall(item.price)]
@@ -202,6 +208,12 @@ def instruction_of(observation: str) -> Instruction:
     """The instruction on a page, taken apart; a person's has no options that could be told from its words."""
     shown = _SHOWN.search(observation)
     return read_instruction(shown["text"] if shown else "")
+
+
+def _named(base: str, values: Sequence[str]) -> list[str]:
+    """The values that stand in the text as whole words, lowercased."""
+    text = f" {base.lower()} ".replace(",", " ").replace(".", " ")
+    return [value.lower() for value in values if f" {value.lower()} " in text]
 
 
 def keywords(base: str) -> list[str]:
@@ -237,10 +249,48 @@ def queries(goal: Instruction) -> list[str]:
     ) or ["shop"]
 
 
-def candidates(observations: Sequence[str]) -> list[str]:
-    """Searches made from the instruction where there is a search bar, then what the page lists."""
+def candidates(observations: Sequence[str], actions: Sequence[str] = ()) -> list[str]:
+    """Searches made from the instruction, where there is a search bar; then what the page lists, narrowed.
+
+    As in the other domains a small model chooses among what the goal's text names: of the results the products
+    whose titles fit it best, of a product's options the values that it asks for and that were not clicked yet.
+    What cannot be narrowed stays.
+    """
     latest = read(observations[-1])
-    listed = list((latest.admissible if latest else None) or ())
-    searches = [f"search[{query}]" for query in queries(instruction_of(observations[0]))]
-    found = searches if SEARCH_BAR in listed or not listed else []
-    return list(dict.fromkeys([*found, *(action for action in listed if action not in (SEARCH_BAR, IDLE))]))
+    goal = instruction_of(observations[0])
+    listed = [action for action in (latest.admissible if latest else None) or () if action != IDLE]
+    found = [f"search[{query}]" for query in queries(goal)] if SEARCH_BAR in listed or not listed else []
+    page = latest.page if latest else None
+    left_out: set[str] = set()
+    if isinstance(page, ResultsPage):
+        fitting = Script(observations[0]).fitting(page)
+        left_out = {f"click[{item.asin.lower()}]" for item in page.products if item not in fitting}
+    elif isinstance(page, ItemPage) and latest is not None:
+        left_out = _not_asked(goal, option_groups(page, latest.admissible)) | _clicked(observations, actions)
+    return list(dict.fromkeys([*found, *(a for a in listed if a != SEARCH_BAR and a not in left_out)]))
+
+
+def _clicked(observations: Sequence[str], actions: Sequence[str]) -> set[str]:
+    """Values clicked since the open product was opened: a page does not show them."""
+    clicks: set[str] = set()
+    for observation, action in zip(observations[-2::-1], actions[::-1], strict=False):
+        before = read(observation)
+        if before is None or not isinstance(before.page, ItemPage | SubPage):
+            break
+        if isinstance(before.page, ItemPage):
+            values = {v.lower() for _, group in option_groups(before.page, before.admissible) for v in group}
+            clicks |= {action} & {f"click[{value}]" for value in values}
+    return clicks
+
+
+def _not_asked(goal: Instruction, groups: Sequence[tuple[str, Sequence[str]]]) -> set[str]:
+    """Clicks of values that the goal does not name, in groups of which it names one."""
+    wanted = {value.lower() for _, value in goal.options} or {
+        value for _, values in groups for value in _named(goal.base, values)
+    }
+    clicks: set[str] = set()
+    for _, values in groups:
+        offered = {value.lower() for value in values}
+        if offered & wanted:
+            clicks |= {f"click[{value}]" for value in offered - wanted}
+    return clicks
