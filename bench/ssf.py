@@ -6,6 +6,7 @@ this process for the parsers and wall time for the stream; ``loop`` is the time 
 interpreter meanwhile (about 12 ns on an idle machine; more means that others take the core).
 
 python bench/ssf.py --texts 20000 --pairs 100000 --workers 2
+python bench/ssf.py --domain webshop --memory 1000000
 """
 
 from __future__ import annotations
@@ -107,6 +108,24 @@ def streaming(domain: str, lines: list[bytes], workers: int, metrics: list[str])
     )
 
 
+def memory(domain: str, texts: list[str], n: int, equal: float, workers: int, metrics: list[str]) -> None:
+    """Peak memory of a stream of ``n`` pairs, made on the way, beside that of its first hundredth."""
+
+    def peak() -> tuple[float, float]:
+        return tuple(  # type: ignore[return-value]
+            resource.getrusage(who).ru_maxrss / 1024
+            for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        )
+
+    made = pairs(texts, n, equal)
+    for share in (n // 100, n - n // 100):
+        score_stream(
+            domain, (line for line, _ in zip(made, range(share), strict=False)), metrics, len, workers=workers
+        )
+        parent, worker = peak()
+        print(f"{domain}: peak {parent:.0f} MB, largest worker {worker:.0f} MB after {share:,} pairs")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -117,6 +136,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=60_000)
     parser.add_argument("--equal", type=float, default=0.5, help="share of pairs whose prediction is gold")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--memory", type=int, metavar="PAIRS", help="peak memory of so long a stream instead")
     parser.add_argument("--metrics", default="em,f1,rouge_l,ssf")
     given = parser.parse_args()
     for domain in [given.domain] if given.domain else sorted(PARSERS):
@@ -125,6 +145,9 @@ def main() -> None:
             print(f"{domain}: no recorded observations at {path}")
             continue
         texts = distinct(recorded(path), given.texts, 0)
+        if given.memory:
+            memory(domain, texts, given.memory, given.equal, given.workers, given.metrics.split(","))
+            continue
         parsing(domain, texts)
         if domain == (given.domain or "webshop"):
             lines = list(pairs(distinct(recorded(path), given.pairs, 1), given.pairs, given.equal))

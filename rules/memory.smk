@@ -34,7 +34,7 @@ rule memory_bank:
     params:
         predictions=lambda w, input: repeated("--predictions", input.predictions),
         exclude=lambda w, input: repeated("--exclude-panel", input.panels),
-        curator=PLAN.curator_options(),
+        curator=options_of(PLAN.curator()),
         min_support=PLAN.config.memory.min_support,
         code=domain_code("wmlab.cli.memory:build", "ssf"),
     message:

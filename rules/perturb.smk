@@ -11,6 +11,7 @@ rule perturbations:
     input:
         transitions="<results>/decompose/{domain}/test/transitions.parquet",
         reference=lambda w: PLAN.reference_weights(w.domain),
+        encoder=PLAN.encoder_weights(),
     output:
         rows="<results>/perturb/{domain}/perturbations.parquet",
         summary="<results>/perturb/{domain}/summary.json",
@@ -25,6 +26,7 @@ rule perturbations:
         **request("inference"),
     params:
         reference=subpath(input.reference, parent=True),
+        models=options_of(PLAN.judges()),
         samples=PLAN.config.audits.perturbed_samples,
         seed=PLAN.study.seed,
         code=domain_code("wmlab.cli.eval:perturb", "script", "ssf"),
@@ -33,7 +35,7 @@ rule perturbations:
     shell:
         "python -m wmlab eval perturb --transitions {input.transitions:q}"
         " --reference {params.reference:q} --samples {params.samples} --seed {params.seed}"
-        " --threads {threads}"
+        " {params.models} --threads {threads}"
         " --out {output.rows:q} --summary {output.summary:q} 2>&1 | tee {log:q}"
 
 

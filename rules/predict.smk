@@ -92,6 +92,7 @@ rule score:
         predictions="<results>/predict/{domain}/{backbone}/{method}/seed{seed}/predictions.parquet",
         transitions="<results>/decompose/{domain}/test/transitions.parquet",
         reference=lambda w: PLAN.reference_weights(w.domain),
+        encoder=PLAN.encoder_weights(),
     output:
         scores="<results>/score/{domain}/{backbone}/{method}/seed{seed}/scores.parquet",
         summary="<results>/score/{domain}/{backbone}/{method}/seed{seed}/summary.json",
@@ -108,11 +109,12 @@ rule score:
         **request("inference"),
     params:
         reference=subpath(input.reference, parent=True),
+        models=lambda w: options_of(PLAN.scorers(w.domain)),
         code=domain_code("wmlab.cli.score:predictions", "script", "ssf"),
     message:
         "Score the predictions of {wildcards.method}, seed {wildcards.seed}"
     shell:
         "python -m wmlab score predictions --predictions {input.predictions:q}"
         " --transitions {input.transitions:q} --reference {params.reference:q}"
-        " --threads {threads} --out {output.scores:q} --summary {output.summary:q}"
+        " {params.models} --threads {threads} --out {output.scores:q} --summary {output.summary:q}"
         " 2>&1 | tee {log:q}"

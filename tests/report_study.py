@@ -259,6 +259,7 @@ def make_study(
                     "rouge_l": 0.82 + gain,
                     "ssf": None,
                     "behr": 0.7 + gain,
+                    "n_ssf": 0,
                     "n_behr": 1100,
                     "n_error": 0,
                 }

@@ -309,7 +309,7 @@ def test_the_help_imports_nothing_heavy() -> None:
 def test_memory_in_the_plan(tmp_path: Path) -> None:
     overlay = {
         "study": {"domains": ["textworld", "webshop"], "methods": ["w2w", "behr", "mem_sft", "mem_behr"], "seeds": [0, 3]},
-        "memory": {"dropout": 0.25, "sft": {"epochs": 0.5}, "curator_url": "http://h/v1", "curator_model": "a b"},
+        "memory": {"dropout": 0.25, "sft": {"epochs": 0.5}, "curator": {"url": "http://h/v1", "model": "a b"}},
         "domains": {"webshop": {"memory": {"budget": 99}}},
     }  # fmt: skip
     plan = Plan(study(tmp_path, overlay))
@@ -336,13 +336,39 @@ def test_memory_in_the_plan(tmp_path: Path) -> None:
     assert {k for k in plain if plain[k] != reader[k]} == {"epochs", "learning_rate"}
     assert plan.bank_predictions("webshop", "tiny") == []
     assert plan.bank_predictions("textworld", "tiny")[0].endswith("w2w/seed0/baseline.parquet")
-    assert plan.curator_options() == "--curator-url http://h/v1 --curator-model 'a b'"
+    assert plan.curator() == {"curator-url": "http://h/v1", "curator-model": "a b"}
     assert len(plan.removals()) == 8 and len(plan.removals("behr")) == 0 and "memory" in plan.tables()
     assert len(plan.memory_exports()) == 2 and len(plan.online_gains()) == 8
     assert "memory" not in Plan(study(tmp_path, {"study": {"methods": ["w2w", "behr"]}})).tables()
 
 
+def test_models_behind_metrics(tmp_path: Path) -> None:
+    plain = Plan(study(tmp_path, {}))
+    assert {**plain.scorers("textworld"), **plain.judges()} == {"encoder": None, "encoder-layer": None}
+    assert plain.encoder_weights() == []
+    asked = {
+        "extractor": {"url": "http://h/v1", "model": "m", "kind": "llm"},
+        "judge": {"url": "http://j/v1", "model": "j"},
+        "encoder": "models/roberta",
+        "encoder_layer": 9,
+    }
+    plan = Plan(study(tmp_path, {"scoring": asked}))
+    encoder = {"encoder": "models/roberta", "encoder-layer": 9}
+    kept = {"cache": "results/cache/answers.sqlite"}
+    assert plan.scorers("textworld") == {
+        "extractor": "llm", "extractor-url": "http://h/v1", "extractor-model": "m", **kept, **encoder
+    }  # fmt: skip
+    assert plan.scorers("webshop") == encoder  # its pages are read by rules
+    assert plan.judges() == {"judge-url": "http://j/v1", "judge-model": "j", **kept, **encoder}
+    assert plan.encoder_weights() == ["models/roberta/model.safetensors"]
+    assert "encoder_layer" in problem(tmp_path, {"scoring": {"encoder_layer": 1}})
+    assert "scoring.judge.model" in problem(tmp_path, {"scoring": {"judge": {"url": "http://j/v1"}}})
+    assert "'hybrid'" in problem(
+        tmp_path, {"scoring": {"extractor": {**asked["extractor"], "kind": "rules"}}}
+    )
+
+
 def test_a_curator_is_given_whole(tmp_path: Path) -> None:
-    message = problem(tmp_path, {"memory": {"curator_url": "http://h/v1"}})
-    assert "memory" in message and "go together" in message
+    message = problem(tmp_path, {"memory": {"curator": {"url": "http://h/v1"}}})
+    assert "memory.curator.model" in message
     assert "the name is taken" in problem(tmp_path, {"methods": {"mem_sft": {"reward": "f1"}}})

@@ -116,6 +116,31 @@ def study(done: Path) -> Iterator[Path]:
             path.write_bytes(content)
 
 
+def test_models_behind_metrics_reach_the_commands_that_ask_them(study: Path) -> None:
+    """Naming a model reruns what it scores, and nothing that it does not."""
+    asked = "scoring: {extractor: {url: http://h/v1, model: m}, judge: {url: http://j/v1, model: j}}\n"
+    (study / "studies" / "asked.yaml").write_text(asked)
+    ended = snakemake(study, *SMOKE, "studies/asked.yaml", "-n", "-p")
+    said = ended.stdout + ended.stderr
+    scored = [line for line in said.splitlines() if "wmlab score predictions" in line]
+    assert scored and all(
+        "--extractor hybrid --extractor-url http://h/v1 --extractor-model m --cache" in line
+        for line in scored
+    )
+    perturbed = [line for line in said.splitlines() if "wmlab eval perturb" in line]
+    assert len(perturbed) == 1 and "--judge-url http://j/v1 --judge-model j --cache" in perturbed[0]
+    rerun = jobs(study, *SMOKE, "studies/asked.yaml")
+    assert {"score", "perturbations"} <= set(rerun)
+    assert not set(rerun) & {
+        "sft_world_model",
+        "grpo",
+        "predict_states",
+        "rollout_wm",
+        "collect",
+        "ssf_audit",
+    }
+
+
 def test_lint_finds_nothing() -> None:
     assert snakemake(ROOT, "--lint", check=False).returncode == 0
 

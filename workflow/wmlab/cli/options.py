@@ -13,6 +13,16 @@ Encoder = Annotated[
 EncoderLayer = Annotated[
     int | None, typer.Option("--encoder-layer", min=0, help="Its layer to compare; default: the last.")
 ]
+ExtractorKind = Annotated[
+    str,
+    typer.Option("--extractor", help="Who reads the facts: rules, llm, or hybrid (llm where no rule does)."),
+]
+ExtractorUrl = Annotated[
+    str | None, typer.Option("--extractor-url", help="OpenAI-compatible server, …/v1, for llm and hybrid.")
+]
+ExtractorModel = Annotated[
+    str | None, typer.Option("--extractor-model", help="Model to ask there; the key: OPENAI_API_KEY.")
+]
 Cache = Annotated[
     Path | None, typer.Option("--cache", help="File (SQLite) that keeps a model's answers by their content.")
 ]

@@ -10,7 +10,15 @@ from typing import Annotated
 
 import typer
 
-from wmlab.cli.options import Cache, Concurrency, Encoder, EncoderLayer
+from wmlab.cli.options import (
+    Cache,
+    Concurrency,
+    Encoder,
+    EncoderLayer,
+    ExtractorKind,
+    ExtractorModel,
+    ExtractorUrl,
+)
 
 app = typer.Typer(help="Metrics of predicted states, and rewards.", no_args_is_help=True)
 
@@ -28,19 +36,9 @@ def states(
         str, typer.Option("--metrics", help="Comma-separated: em, f1, rouge_l, ssf.")
     ] = "em,f1,rouge_l,ssf",
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes; the order of rows stays.")] = 1,
-    extractor: Annotated[
-        str,
-        typer.Option(
-            "--extractor", help="Who reads the facts: rules, llm, or hybrid (llm where no rule does)."
-        ),
-    ] = "rules",
-    extractor_url: Annotated[
-        str | None,
-        typer.Option("--extractor-url", help="OpenAI-compatible server, …/v1, for llm and hybrid."),
-    ] = None,
-    extractor_model: Annotated[
-        str | None, typer.Option("--extractor-model", help="Model to ask there; the key: OPENAI_API_KEY.")
-    ] = None,
+    extractor: ExtractorKind = "rules",
+    extractor_url: ExtractorUrl = None,
+    extractor_model: ExtractorModel = None,
     cache: Cache = None,
     concurrency: Concurrency = 8,
 ) -> None:
@@ -51,25 +49,18 @@ def states(
 
     Example: wmlab score states --domain textworld --input pairs.jsonl --metrics em,f1,ssf --out scores.jsonl
     """
-    from wmlab.errors import InputError
     from wmlab.io.jsonl import open_lines, writing_lines
-    from wmlab.lm.answers import Questions
     from wmlab.metrics.score import check_metrics, score_stream
-    from wmlab.metrics.ssf.extractor import MAX_TOKENS, Extractor
+    from wmlab.metrics.ssf.extractor import Extractor
 
     names = list(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
     check_metrics(domain, names)
-    asked: Questions[frozenset[str]] | None = Questions.opened(
-        "extractor", extractor_url, extractor_model, MAX_TOKENS, cache, concurrency
-    )
-    if extractor == "rules" and asked is not None:
-        raise InputError("--extractor rules asks no model; leave --extractor-url out or say llm or hybrid")
-    reader = None if extractor == "rules" else Extractor(domain, extractor, asked)
+    reader = Extractor.opened(domain, extractor, extractor_url, extractor_model, cache, concurrency)
     with open_lines(input_) as lines, writing_lines(out) as write:
         totals = score_stream(domain, lines, names, write, workers=workers, source=input_, extractor=reader)
-    if asked is not None:
-        counts = ", ".join(f"{name} {n}" for name, n in sorted(asked.counts.items())) or "not asked"
-        print(f"extractor {asked.server.model}: {counts}", file=sys.stderr)
+    if reader is not None:
+        counts = ", ".join(f"{name} {n}" for name, n in reader.counts.items()) or "not asked"
+        print(f"extractor {reader.model}: {counts}", file=sys.stderr)
     if out != "-":
         means = ", ".join(f"{name} {mean:.4f}" for name, mean in totals.means().items()) or "no scores"
         print(f"{out}: {totals.rows} rows, {totals.failed} failed; {means}")
@@ -139,6 +130,11 @@ def predictions(
     summary: Annotated[Path, typer.Option("--summary", help="summary.json to write.")],
     encoder: Encoder = None,
     encoder_layer: EncoderLayer = None,
+    extractor: ExtractorKind = "rules",
+    extractor_url: ExtractorUrl = None,
+    extractor_model: ExtractorModel = None,
+    cache: Cache = None,
+    concurrency: Concurrency = 8,
     threads: Threads = 1,
 ) -> None:
     """Score predictions with every single-step metric: EM, F1, ROUGE-L, SSF, BehR, and BERTScore on request.
@@ -154,6 +150,7 @@ def predictions(
     from wmlab.lm.hf import HFModel
     from wmlab.metrics.bertscore import BertScore
     from wmlab.metrics.evaluate import score_predictions, summarise
+    from wmlab.metrics.ssf.extractor import Extractor
     from wmlab.rewards.reference import ReferenceAgent
 
     started = time.time()
@@ -161,11 +158,22 @@ def predictions(
     truth = read_table(transitions, "transitions")
     agent = ReferenceAgent(HFModel.load(reference))
     bertscore = BertScore.load(encoder, encoder_layer) if encoder is not None else None
-    rows = score_predictions(read_table(predictions, "predictions"), truth, agent, predictions, bertscore)
+    domain = truth[0]["domain"] if truth else ""
+    reader = Extractor.opened(domain, extractor, extractor_url, extractor_model, cache, concurrency)
+    rows = score_predictions(
+        read_table(predictions, "predictions"), truth, agent, predictions, bertscore, reader
+    )
     result = summarise(rows, truth)
-    write_table(out, "scores", rows, ["bertscore"] if bertscore is not None else [])
+    added = {"bertscore": bertscore, "ssf_error": reader}
+    write_table(out, "scores", rows, [name for name, by in added.items() if by is not None])
     write_json(summary, result)
-    asked = {} if encoder is None else {"encoder": encoder.name, "encoder_layer": encoder_layer}
+    asked: dict[str, object] = {}
+    counts: dict[str, object] = {}
+    if encoder is not None:
+        asked |= {"encoder": encoder.name, "encoder_layer": encoder_layer}
+    if reader is not None:
+        asked |= {"extractor": reader.kind, "extractor_model": reader.model}
+        counts["extractor"] = reader.counts
     inputs = [predictions, transitions, reference / "model.safetensors"]
     inputs += [] if encoder is None else [encoder / "model.safetensors"]
     for path in (out, summary):
@@ -175,7 +183,7 @@ def predictions(
             seed=None,
             inputs=inputs,
             started=started,
-            extra={"reference_calls": agent.calls, "prefill_tokens": agent.prefill_tokens},
+            extra={"reference_calls": agent.calls, "prefill_tokens": agent.prefill_tokens, **counts},
         )
     behr = "–" if result["behr"] is None else f"{result['behr']:.3f}"
     print(

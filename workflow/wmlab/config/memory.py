@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from wmlab.config.recipes import SftSettings
+from wmlab.config.scoring import Endpoint
 from wmlab.config.section import Count, Section, Share, Whole, partial
 
 MEMORY_METHOD = "mem_sft"
@@ -47,17 +48,8 @@ class Memory(MemorySettings):
         default=[0.0, 0.25, 0.5, 0.75, 1.0],
         description="shares of test tasks without memory that the removal study reports",
     )
-    curator_url: str | None = Field(
-        default=None, description="OpenAI-compatible server, …/v1, that writes the hints; none: by rule"
-    )
-    curator_model: str | None = Field(default=None, description="model to ask there")
+    curator: Endpoint | None = Field(default=None, description="model that writes the hints; none: by rule")
     sft: SftPart = Field(  # type: ignore[valid-type]
         default_factory=SftPart,
         description="keys of the world model's `sft` that differ when it learns to read memory",
     )
-
-    @model_validator(mode="after")
-    def _curator_is_whole(self) -> Memory:
-        if (self.curator_url is None) != (self.curator_model is None):
-            raise ValueError("`curator_url` and `curator_model` go together")
-        return self

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from shlex import quote
 
 from wmlab.config.domains import SPLITS, DomainSection, Split
 from wmlab.config.evaluation import Evaluation
@@ -16,8 +15,10 @@ from wmlab.config.filter import Filter
 from wmlab.config.memory import MEMORY_METHOD, SHOWN, MemoryRecipe
 from wmlab.config.recipes import AgentSpec, Architecture, GrpoRecipe, SftRecipe, SftSettings
 from wmlab.config.root import COPY_METHOD, SFT_METHOD, StudyConfig
+from wmlab.config.scoring import Endpoint
 from wmlab.config.section import Section, changed
 from wmlab.config.study import Tier
+from wmlab.metrics.ssf.schema import DOMAINS as READ_BY_MODELS
 from wmlab.report.contents import (
     PERTURB_FIGURES,
     PERTURB_TABLES,
@@ -302,12 +303,32 @@ class Plan:
             settings.model_copy(update={"seed": self.study.seed, **({} if training else {"dropout": 0.0})})
         )
 
-    def curator_options(self) -> str:
+    def curator(self) -> dict[str, object]:
         """Options of ``wmlab memory build`` that choose the curator: none for hints by rule."""
-        memory = self.config.memory
-        if memory.curator_url is None or memory.curator_model is None:
-            return ""
-        return f"--curator-url {quote(memory.curator_url)} --curator-model {quote(memory.curator_model)}"
+        return _endpoint("curator", self.config.memory.curator)
+
+    def scorers(self, domain: str) -> dict[str, object]:
+        """Options of ``wmlab score predictions`` that choose the models behind its metrics."""
+        chosen = self.config.scoring.extractor if domain in READ_BY_MODELS else None
+        kind = {} if chosen is None else {"extractor": chosen.kind}
+        return {**kind, **_endpoint("extractor", chosen), **self._kept(chosen), **self._encoder()}
+
+    def judges(self) -> dict[str, object]:
+        """Options of ``wmlab eval perturb`` that choose the models behind its metrics."""
+        chosen = self.config.scoring.judge
+        return {**_endpoint("judge", chosen), **self._kept(chosen), **self._encoder()}
+
+    def encoder_weights(self) -> list[str]:
+        """What a score depends on when BERTScore is wanted."""
+        encoder = self.config.scoring.encoder
+        return [] if encoder is None else [f"{encoder}/{WEIGHTS}"]
+
+    def _encoder(self) -> dict[str, object]:
+        return {"encoder": self.config.scoring.encoder, "encoder-layer": self.config.scoring.encoder_layer}
+
+    def _kept(self, asked: Endpoint | None) -> dict[str, object]:
+        """Where answers are kept: all studies share them."""
+        return {} if asked is None else {"cache": f"{self.cache}/answers.sqlite"}
 
     def reader_recipe(self, domain: str, backbone: str) -> str:
         """``wmlab train sft --recipe`` of the model that learns to read memory."""
@@ -331,6 +352,10 @@ class Plan:
 
 def _trained(settings: SftSettings, architecture: Architecture, thought: bool = True) -> SftRecipe:
     return SftRecipe(**settings.model_dump(), architecture=architecture, thought=thought)
+
+
+def _endpoint(purpose: str, asked: Endpoint | None) -> dict[str, object]:
+    return {} if asked is None else {f"{purpose}-url": asked.url, f"{purpose}-model": asked.model}
 
 
 def _json(recipe: Section) -> str:

@@ -15,6 +15,7 @@ from wmlab.config.memory import MEMORY_METHOD, Memory
 from wmlab.config.models import Backbones, Tokenizer
 from wmlab.config.problems import near_match
 from wmlab.config.recipes import GrpoSettings, SftSettings
+from wmlab.config.scoring import Scoring
 from wmlab.config.section import Section
 from wmlab.config.study import Hardware, Paths, Study
 from wmlab.domains.registry import DOMAINS
@@ -39,6 +40,7 @@ class StudyConfig(Section):
     methods: dict[str, Method]
     memory: Memory = Field(default_factory=Memory)
     evaluation: Evaluation
+    scoring: Scoring = Field(default_factory=Scoring)
     stats: Stats
     audits: Audits = Field(default_factory=Audits)
 

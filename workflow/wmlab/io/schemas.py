@@ -81,7 +81,7 @@ SCORES = pa.schema(
         ("em", pa.float64()),
         ("f1", pa.float64()),
         ("rouge_l", pa.float64()),
-        ("ssf", pa.float64()),
+        ("ssf", pa.float64()),  # null only where a model reads the facts and failed
         ("behr", pa.float64()),  # exp(-|delta|); null when failed or not applicable
         ("behr_delta", pa.float64()),  # nats per action token
         ("error", pa.string()),  # why a metric is null
@@ -168,7 +168,7 @@ BY_NAME = {
 }
 
 OPTIONAL: dict[str, dict[str, pa.DataType]] = {
-    "scores": {"bertscore": pa.float64()},
+    "scores": {"bertscore": pa.float64(), "ssf_error": pa.string()},  # why a model read no facts
     "perturbations": {"bertscore": pa.float64(), "judge": pa.float64()},
 }
 """Columns a file has only where its study measured them, after those of its contract; readers skip them."""

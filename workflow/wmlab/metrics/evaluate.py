@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 from wmlab.errors import InputError
 from wmlab.io.progress import Progress
+from wmlab.lm.server import AnswerFailure
 from wmlab.metrics.predictable import is_predictable
-from wmlab.metrics.ssf import ssf
+from wmlab.metrics.ssf import compare_facts, ssf
+from wmlab.metrics.ssf.extractor import Extractor
 from wmlab.metrics.text import exact_match, rouge_l, token_f1
 from wmlab.rewards.base import RewardInput
 from wmlab.rewards.behr import BehaviourConsistency
@@ -26,11 +29,13 @@ def score_predictions(
     reference: ReferenceAgent,
     source: object,
     bertscore: TextMetric | None = None,
+    extractor: Extractor | None = None,
 ) -> list[dict[str, Any]]:
     """Score rows (contract ``scores``), in the predictions' order; with ``bertscore`` a column more.
 
-    BehR needs a next action: without one it is null with its reason, like any failed score. Raises
-    InputError for a prediction of an unknown transition.
+    BehR needs a next action: without one it is null with its reason, like any failed score. With an
+    ``extractor`` that asks a model, SSF is of the facts it reads; where it has none for a text, SSF is null and
+    the reason in a column ``ssf_error``. Raises InputError for a prediction of an unknown transition.
     """
     by_id = {row["transition_id"]: row for row in transitions}
     behr = BehaviourConsistency(reference)
@@ -54,7 +59,8 @@ def score_predictions(
         if bertscore is not None:
             values = bertscore([row["prediction"] for row in batch], [gold["observation"] for gold in golds])
             added = [{"bertscore": value} for value in values]
-        for row, gold, record, more in zip(batch, golds, records, added, strict=True):
+        states = _state_fidelity(batch, golds, extractor)
+        for row, gold, record, more, state in zip(batch, golds, records, added, states, strict=True):
             text, truth = row["prediction"], gold["observation"]
             rows.append(
                 {
@@ -65,7 +71,7 @@ def score_predictions(
                     "em": float(exact_match(text, truth)),
                     "f1": token_f1(text, truth),
                     "rouge_l": rouge_l(text, truth),
-                    "ssf": float(ssf(gold["domain"], text, truth)),
+                    **state,
                     "behr": record[0].reward,
                     "behr_delta": record[0].delta,
                     "error": record[0].error,
@@ -76,8 +82,28 @@ def score_predictions(
     return rows
 
 
+def _state_fidelity(
+    predictions: Sequence[dict[str, Any]], golds: Sequence[dict[str, Any]], extractor: Extractor | None
+) -> list[dict[str, Any]]:
+    """SSF of each prediction by the domain's rules, or of the facts that a model reads, with its failures."""
+    sides = [(row["prediction"], gold["observation"]) for row, gold in zip(predictions, golds, strict=True)]
+    if extractor is None:
+        return [{"ssf": float(ssf(gold["domain"], *pair))} for pair, gold in zip(sides, golds, strict=True)]
+    texts = list(dict.fromkeys(chain.from_iterable(sides)))
+    found = dict(zip(texts, extractor.extract(texts), strict=True))
+    scores: list[dict[str, Any]] = []
+    for pair in sides:
+        prediction, truth = (found[text] for text in pair)
+        if isinstance(prediction, AnswerFailure) or isinstance(truth, AnswerFailure):
+            failure = prediction if isinstance(prediction, AnswerFailure) else truth
+            scores.append({"ssf": None, "ssf_error": str(failure)})
+        else:
+            scores.append({"ssf": compare_facts(prediction, truth).score, "ssf_error": None})
+    return scores
+
+
 def summarise(rows: Sequence[dict[str, Any]], transitions: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Means over all rows; BehR over the rows that have it, with its own n; errors counted.
+    """Means over all rows; BehR and SSF over the rows that have it, with their own n; errors counted.
 
     A missing BehR on a transition without a next action is no error (metrics.md 5).
     """
@@ -86,14 +112,17 @@ def summarise(rows: Sequence[dict[str, Any]], transitions: Sequence[dict[str, An
     behr = [row["behr"] for row in rows if row["behr"] is not None]
     summary: dict[str, Any] = {"model_id": rows[0]["model_id"] if rows else None, "n": len(rows)}
     for name in ("em", "f1", "rouge_l", "ssf", *(["bertscore"] if rows and "bertscore" in rows[0] else [])):
-        summary[name] = _mean([row[name] for row in rows])
+        summary[name] = _mean([row[name] for row in rows if row[name] is not None])
     return {
         **summary,
+        "n_ssf": sum(row["ssf"] is not None for row in rows),
         "em_predictable": _mean(predictable),
         "n_predictable": len(predictable),
         "behr": _mean(behr),
         "n_behr": len(behr),
-        "n_error": sum(row["behr"] is None and row["transition_id"] not in ends for row in rows),
+        "n_error": sum(
+            (row["behr"] is None and row["transition_id"] not in ends) or row["ssf"] is None for row in rows
+        ),
     }
 
 

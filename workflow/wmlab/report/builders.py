@@ -21,6 +21,7 @@ SUMMARY_KEYS = (
     "f1",
     "rouge_l",
     "ssf",
+    "n_ssf",
     "behr",
     "n_behr",
     "n_error",
@@ -121,11 +122,22 @@ def single_step(items: Sequence[Loaded], methods: Sequence[str] = ()) -> Table:
     notes = [
         f"EM predictable: over the {predictable} transitions whose result the model can know; "
         f"BehR: exp(-|Δ|), mean over the {_span(items, 'n_behr')} transitions with a next action and a score.",
+        *_read_by_models(items),
         "errors: scores that failed; a failed score is left out and counted, never a number.",
         _MARKS,
         *_notes(items),
     ]
     return with_marks(Table("single_step", title, columns, tuple(rows), tuple(notes)))
+
+
+def _read_by_models(items: Sequence[Loaded]) -> list[str]:
+    """What SSF covers, where a model read the facts and had none for some text."""
+    partly = [item for item in items if 0 < item.value["n_ssf"] < item.value["n"]]
+    return (
+        [f"SSF: mean over the {_span(items, 'n_ssf')} transitions whose facts a model read."]
+        if partly
+        else []
+    )
 
 
 def _span(items: Sequence[Loaded], key: str) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from wmlab.domains.base import SUCCESS_MARKER
 from wmlab.errors import InputError
@@ -125,6 +126,30 @@ class Extractor:
         if kind != "rules" and questions is None:
             raise InputError(f"extractor {kind}: no model to ask; give its server's URL and its name")
         self.domain, self.kind, self.questions = domain, kind, questions
+
+    @classmethod
+    def opened(
+        cls, domain: str, kind: str, url: str | None, model: str | None, cache: Path | None, concurrency: int
+    ) -> Extractor | None:
+        """An extractor that asks ``model`` at ``url``; None when the rules alone read. Raises InputError."""
+        asked: Questions[Facts] | None = Questions.opened(
+            "extractor", url, model, MAX_TOKENS, cache, concurrency
+        )
+        if kind == "rules" and asked is not None:
+            raise InputError(
+                "--extractor rules asks no model; leave --extractor-url out or say llm or hybrid"
+            )
+        return None if kind == "rules" else cls(domain, kind, asked)
+
+    @property
+    def model(self) -> str | None:
+        """The model that is asked."""
+        return None if self.questions is None else self.questions.server.model
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Questions answered, taken from the cache and failed so far."""
+        return {} if self.questions is None else dict(sorted(self.questions.counts.items()))
 
     def extract(self, texts: Sequence[str]) -> list[Facts | AnswerFailure]:
         """The facts of each text, or why there are none. Raises ServerFailure when the model is out of reach."""
