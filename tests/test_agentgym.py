@@ -516,6 +516,33 @@ def test_a_failing_or_dying_worker_fails_its_episode_only() -> None:
     assert time.monotonic() - started < 20  # the hanging worker does not hold the shutdown
 
 
+def test_a_killed_worker_costs_the_client_nothing_but_time() -> None:
+    """kill -9 between two requests: both episodes of the worker are played again, and answer as if undisturbed."""
+    domain = make_domain("webshop", CACHE)
+    actions = ["search[shoes]", "click[next >]", "click[< prev]", "click[back to search]"]
+
+    def play(kill: bool) -> tuple[list[list[str]], int]:
+        with serving(domain, environments=4) as server:
+            environments = [remote("webshop", server.url, timeout=60).open() for _ in range(2)]
+            shown = [[e.reset(e.load(f"webshop_{n}")).text] for n, e in enumerate(environments, start=3)]
+            for turn, action in enumerate(actions):
+                if kill and turn == 2:
+                    worker = server.sessions._pools[0]._workers[0]
+                    assert worker is not None
+                    os.kill(worker.process.pid or 0, signal.SIGKILL)
+                    worker.process.join(10)
+                for texts, environment in zip(shown, environments, strict=True):
+                    texts.append(environment.step(action).observation)
+            for environment in environments:
+                environment.close()
+            return shown, server.sessions.retries
+
+    undisturbed, none = play(kill=False)
+    disturbed, again = play(kill=True)
+    assert disturbed == undisturbed and (none, again) == (0, 2)
+    assert len({tuple(texts) for texts in disturbed}) == 2
+
+
 def test_the_command_serves_and_stops_without_leaving_processes() -> None:
     command = [sys.executable, "-m", "wmlab", "env", "serve", "--domain", "textworld", "--protocol", "agentgym", "--port", "0", "--workers", "1", "--cache", str(CACHE)]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT / "workflow")})  # fmt: skip

@@ -46,7 +46,7 @@ def _serve(connection: Connection, factory: Factory) -> None:
                     episodes[index] = factory()
                     answers.append((index, episodes[index].reset(payload)))
                 elif index not in episodes:
-                    raise EnvironmentFailure("the episode ended with an earlier worker; reset it")
+                    raise WorkerLost("the episode ended with an earlier worker; reset it")
                 elif kind == "step":
                     answers.append((index, episodes[index].step(payload)))
                 else:

@@ -55,4 +55,6 @@ def serve(
         server.serve_forever(poll_interval=0.1)
     finally:
         server.server_close()
-    print(f"{server.url}: stopped", flush=True)
+    lost = server.sessions.retries
+    again = f"; {lost} episodes were played again, their workers had died" if lost else ""
+    print(f"{server.url}: stopped{again}", flush=True)

@@ -1,8 +1,9 @@
 """Environments by id for a server: bounded in number, expired when idle, each in a worker process.
 
 Game engines are not thread-safe and can crash, so no environment lives in the server's own process. Every
-worker serves a share of the ids and is asked by one thread at a time; when one dies, only its own episodes
-fail, and the next reset starts a fresh one.
+worker serves a share of the ids and is asked by one thread at a time. When one dies, each of its episodes is
+played again in a fresh one, at its next request and at most ``RETRIES`` times a request: real environments are
+deterministic, and every answer is compared with the one given before.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from functools import partial
 
 from wmlab.domains.base import Domain, Environment, Observation, RealEnvironment, Step, Task
 from wmlab.domains.conventions import item_id, item_number
-from wmlab.domains.workers import WorkerPool
+from wmlab.domains.recovery import RETRIES
+from wmlab.domains.workers import WorkerLost, WorkerPool
 from wmlab.errors import EnvironmentFailure, InputError
 
 SHUT_WAIT_S = 2.0
+Answer = Observation | Step
 
 
 class Refused(Exception):
@@ -118,6 +121,7 @@ class Session:
     first: HostedObservation | None = None
     step: HostedStep | None = None
     total: float = 0.0  # rewards so far
+    played: list[tuple[str, HostedStep]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -152,6 +156,7 @@ class Sessions:
         self._guard = threading.Lock()
         self._next = 0
         self._closed = False
+        self.retries = 0  # episodes that were played again because their worker died
 
     def create(self) -> int:
         """A new id; its environment opens at the first reset. Raises Full."""
@@ -186,13 +191,14 @@ class Sessions:
         """Start task ``number``. Raises Refused or EnvironmentFailure."""
 
         def start(session: Session, pool: WorkerPool) -> None:
-            session.first, session.step, session.number, session.total = None, None, None, 0.0
-            name = f"{self.domain.name}_{number}"
-            answer = pool.start(identity, Task(name, self.domain.name, "", ""))
+            session.first, session.step, session.number, session.total = None, None, number, 0.0
+            session.played.clear()
+            answer = self._lasting(session, lambda: pool.start(identity, self._task(number)), pool)
             if isinstance(answer, Exception):
+                session.number = None
                 raise answer
             assert isinstance(answer, HostedObservation)
-            session.first, session.number = answer, number
+            session.first = answer
 
         return self._work(identity, start)
 
@@ -204,13 +210,14 @@ class Sessions:
                 raise Refused(f"the environment {identity} has no task; reset it first")
             if not session.running:
                 raise Refused(f"the task with environment {identity} has finished")
-            answer = pool.step({identity: action})[identity]
+            answer = self._lasting(session, lambda: pool.step({identity: action})[identity], pool)
             if isinstance(answer, Exception):
                 session.first, session.step = None, None
                 raise answer
             assert isinstance(answer, HostedStep)
             session.step = answer
             session.total += answer.reward
+            session.played.append((action, answer))
 
         return self._work(identity, act)
 
@@ -249,6 +256,35 @@ class Sessions:
             pool.close()
             if waited:
                 lock.release()
+
+    def _task(self, number: int) -> Task:
+        return Task(f"{self.domain.name}_{number}", self.domain.name, "", "")
+
+    def _lasting(
+        self, session: Session, request: Callable[[], Answer | Exception], pool: WorkerPool
+    ) -> Answer | Exception:
+        """The answer to a request, which is made again when the session's worker died; a hung one is not."""
+        answer: Answer | Exception = request()
+        for _ in range(RETRIES):
+            if not isinstance(answer, WorkerLost) or answer.hung:
+                break
+            with self._guard:
+                self.retries += 1
+            answer = self._played_again(session, pool) or request()
+        return answer
+
+    def _played_again(self, session: Session, pool: WorkerPool) -> Exception | None:
+        """Bring a session to where it was, in the present worker of its slot; why not, where that fails."""
+        if session.first is None or session.number is None:
+            return None  # a reset, which is the request itself
+        answer: Answer | Exception = pool.start(session.identity, self._task(session.number))
+        for place, (action, seen) in enumerate(session.played):
+            if isinstance(answer, Exception):
+                return answer
+            answer = pool.step({session.identity: action})[session.identity]
+            if not isinstance(answer, Exception) and answer != seen:
+                return EnvironmentFailure(f"played again after its worker died, step {place} differs")
+        return answer if isinstance(answer, Exception) else None
 
     def _work(self, identity: int, work: Callable[[Session, WorkerPool], None]) -> Session:
         session = self.read(identity)
