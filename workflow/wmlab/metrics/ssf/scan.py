@@ -37,11 +37,14 @@ class Reading:
 
     def add(self, name: str, *arguments: str) -> None:
         """Record one fact."""
-        self.facts.add(f"{name}({', '.join(arguments)})")
+        inside = arguments[0] if len(arguments) == 1 else ", ".join(arguments)
+        self.facts.add(f"{name}({inside})")
 
 
 Apply = Callable[[Reading, "re.Match[str]"], None]
-Rule = tuple["re.Pattern[str]", Apply]
+Match = Callable[[str, int], "re.Match[str] | None"]
+"""A compiled pattern's ``match``, looked up once and not at every position."""
+Rule = tuple[Match, Apply]
 Rules = dict[str, list[Rule]]
 
 
@@ -132,7 +135,7 @@ def rules_by_opening(table: Sequence[tuple[str, Apply]]) -> Rules:
 
     A key's list has every rule that can match a text that opens so; a first word's, all that start with it.
     """
-    rules = [(_openings(pattern), (re.compile(pattern), apply)) for pattern, apply in table]
+    rules = [(_openings(pattern), (re.compile(pattern).match, apply)) for pattern, apply in table]
     pairs = {opening for openings, _ in rules for opening in openings or () if " " in opening}
     words = {opening.partition(" ")[0] for openings, _ in rules for opening in openings or ()}
     index: Rules = {}
@@ -165,8 +168,8 @@ def scan(
         position = opening.start(1)
         if position >= length:
             return
-        for pattern, apply in rules.get(opening[1]) or rules.get(opening[2], others):
-            match = pattern.match(text, position)
+        for match_at, apply in rules.get(opening[1]) or rules.get(opening[2], others):
+            match = match_at(text, position)
             if match is not None:
                 apply(reading, match)
                 position = match.end()

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from wmlab.metrics.ssf.scan import Reading
 
+_CACHE_NAMES = 20_000
 _DEEPEST = 6  # nested brackets that are read; what is deeper stays part of a name
 
 _ARTICLE = re.compile(r"(?:an?|the|some) ")
@@ -59,6 +61,17 @@ def bare(name: str) -> str:
     if match is not None:
         name = name[match.end() :]
     return name[len(_CALLED) :] if name.startswith(_CALLED) else name
+
+
+@lru_cache(maxsize=_CACHE_NAMES)
+def _named(text: str) -> tuple[str, tuple[str, ...]]:
+    """A thing's name, and the states that are said in its name. The same things are seen again and again."""
+    name = bare(text)
+    stage = _STAGE.fullmatch(name) if " stage" in name else None
+    slope = _SLOPE.fullmatch(name) if name.endswith(" plane") else None
+    if stage is not None:
+        return stage[1], (f"{stage[2]} stage", *((stage[3],) if stage[3] else ()))
+    return (slope[1], (slope[2],)) if slope is not None else (name, ())
 
 
 def _things(text: str) -> Iterator[str]:
@@ -218,7 +231,7 @@ class Describer:
 
     def _thing(self, text: str) -> None:
         """One thing in its place."""
-        name = bare(text)
+        name, states = _named(text)
         if not name:
             return
         relation, holder = self._place
@@ -226,14 +239,6 @@ class Describer:
             self._reading.add("EMPTY", holder or "here")
             self._place = self._base = self._outer
             return
-        states: list[str] = []
-        stage = _STAGE.fullmatch(name) if " stage" in name else None
-        slope = _SLOPE.fullmatch(name) if name.endswith(" plane") else None
-        if stage is not None:
-            name = stage[1]
-            states = [f"{stage[2]} stage", *([stage[3]] if stage[3] else [])]
-        elif slope is not None:
-            name, states = slope[1], [slope[2]]
         self._current = name
         if name.startswith("door to "):
             return
