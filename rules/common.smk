@@ -23,6 +23,7 @@ from wmlab.config.load import check_study
 from wmlab.config.plan import Plan
 from wmlab.errors import InputError
 from wmlab.io.fingerprint import fingerprint
+from wmlab.skills.bank import bundled
 
 # Snakemake lists the overlays of the command line first; the last file has the last word.
 OVERLAYS = list(workflow.overwrite_configfiles)
@@ -91,6 +92,21 @@ def options_of(values):
         for name, value in values.items()
         if value is not None
     )
+
+
+def guidance_of(domain):
+    """What a domain's corrective rules come from: failing trajectories, or the rules of the package."""
+    if PLAN.mines_guidance:
+        return f"{PLAN.root}/collect/{domain}/train/trajectories.parquet"
+    return os.path.relpath(bundled(domain))
+
+
+def advised(w, input):
+    """The options that show an agent its skills; nothing for an agent without."""
+    if not input.skills:
+        return ""
+    recipe = options_of({"skills-recipe": PLAN.skill_recipe()})
+    return f"{repeated('--skills', input.skills)} {recipe}"
 
 
 def shown(training):

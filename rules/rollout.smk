@@ -5,6 +5,7 @@ rule rollout_real:
     input:
         panel="<results>/panels/{domain}/test.json",
         agent=lambda w: PLAN.acting_weights(w.domain, w.agent),
+        skills=lambda w: PLAN.advice(w.domain, w.agent),
     output:
         episodes="<results>/rollout/{domain}/real/{agent}/episodes.jsonl",
     log:
@@ -20,6 +21,7 @@ rule rollout_real:
     params:
         agent=lambda w: PLAN.agent_spec(w.agent),
         agent_model=lambda w, input: folders("--agent-model", input.agent),
+        skills=advised,
         cache=PLAN.cache,
         step_cap=lambda w: PLAN.evaluation(w.domain).step_cap,
         seed=PLAN.study.seed,
@@ -28,6 +30,7 @@ rule rollout_real:
         "Run {wildcards.agent} in the real {wildcards.domain}"
     shell:
         "python -m wmlab rollout real --agent {params.agent:q} {params.agent_model}"
+        " {params.skills}"
         " --panel {input.panel:q} --cache {params.cache:q} --workers {threads}"
         " --step-cap {params.step_cap} --threads {threads} --seed {params.seed}"
         " --out {output.episodes:q} 2>&1 | tee {log:q}"
@@ -66,6 +69,7 @@ rule rollout_wm:
         weights=lambda w: PLAN.weights(w.domain, w.backbone, w.method, w.seed),
         memory=lambda w: PLAN.banks(w.domain, w.backbone, w.method),
         agent=lambda w: PLAN.acting_weights(w.domain, w.agent),
+        skills=lambda w: PLAN.advice(w.domain, w.agent),
     output:
         episodes="<results>/rollout/{domain}/{backbone}/{method}/seed{seed}/{agent}/wm.jsonl",
     log:
@@ -81,6 +85,7 @@ rule rollout_wm:
     params:
         agent=lambda w: PLAN.agent_spec(w.agent),
         agent_model=lambda w, input: folders("--agent-model", input.agent),
+        skills=advised,
         model=subpath(input.weights, parent=True),
         memory=shown(training=False),
         step_cap=lambda w: PLAN.evaluation(w.domain).step_cap,
@@ -90,7 +95,7 @@ rule rollout_wm:
         "Run {wildcards.agent} in world model {wildcards.method}, seed {wildcards.seed}"
     shell:
         "python -m wmlab rollout wm --model {params.model:q} --agent {params.agent:q}"
-        " {params.agent_model} --panel {input.panel:q} --step-cap {params.step_cap}"
+        " {params.agent_model} {params.skills} --panel {input.panel:q} --step-cap {params.step_cap}"
         " {params.memory} --threads {threads} --seed {params.seed} --out {output.episodes:q} 2>&1 | tee {log:q}"
 
 

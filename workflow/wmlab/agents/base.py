@@ -25,13 +25,15 @@ class Turn:
 class Decision:
     """What the agent answered: its raw output, the action parsed from it, tokens generated.
 
-    ``deliberate`` is False for a scripted agent's noise, which demonstrations do not teach.
+    ``deliberate`` is False for a scripted agent's noise, which demonstrations do not teach. ``advice`` are the
+    ids of the skill entries that it was shown for the first time (a task's) or for this decision (a step's).
     """
 
     output: str
     action: str
     n_tokens: int = 0
     deliberate: bool = True
+    advice: tuple[str, ...] = ()
 
 
 class Agent(Protocol):

@@ -14,6 +14,7 @@ from wmlab.agents.react import format_output, parse_action
 from wmlab.agents.scripts import script_of
 from wmlab.lm.base import Sampling
 from wmlab.lm.hf import HFModel
+from wmlab.skills.prompt import without_skill
 
 
 class LanguageModelAgent:
@@ -48,6 +49,8 @@ class LanguageModelAgent:
         """Finished rows leave the cache at the next call."""
 
     def _candidates(self, messages: Sequence[Message]) -> list[str]:
-        observations = [message["content"] for message in messages if message["role"] == "user"]
+        observations = [
+            without_skill(message["content"]) for message in messages if message["role"] == "user"
+        ]
         actions = [parse_action(message["content"]) for message in messages if message["role"] == "assistant"]
         return [format_output(action) for action in self._script.candidates(observations, actions)]

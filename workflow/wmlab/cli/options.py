@@ -1,4 +1,4 @@
-"""Options that several commands share: the models a metric may need, a world model's memory."""
+"""Options that several commands share: the models a metric may need, a world model's memory, an agent's skills."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ Concurrency = Annotated[
 Memory = Annotated[Path | None, typer.Option("--memory", help="Bank whose blocks the world model is shown.")]
 MemoryRecipeText = Annotated[
     str, typer.Option("--memory-recipe", help="JSON, or a JSON file: budget, position, dropout.")
+]
+Skills = Annotated[
+    list[Path] | None, typer.Option("--skills", help="Skill bank that the agent reads; repeatable.")
+]
+SkillRecipeText = Annotated[
+    str, typer.Option("--skills-recipe", help="JSON, or a JSON file: task_budget, step_budget, most_rules.")
 ]
 MemoryPanels = Annotated[
     list[Path] | None,

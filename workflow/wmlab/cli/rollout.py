@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from wmlab.cli.options import Memory, MemoryRecipeText
+from wmlab.cli.options import Memory, MemoryRecipeText, SkillRecipeText, Skills
 
 app = typer.Typer(help="Episodes in Real, in a world model, and replays.", no_args_is_help=True)
 
@@ -36,6 +36,8 @@ def real(
     threads: Threads = 1,
     seed: Seed = 0,
     batch: Batch = 64,
+    skills: Skills = None,
+    skills_recipe: SkillRecipeText = "{}",
 ) -> None:
     """Let an agent play the panel in the real environment.
 
@@ -43,7 +45,8 @@ def real(
     """
     from wmlab.rollout.stages import run_real
 
-    run_real(agent, agent_model, panel, out, cache, workers, step_cap, threads, seed, batch)
+    advice = (skills or [], skills_recipe)
+    run_real(agent, agent_model, panel, out, cache, workers, step_cap, threads, seed, batch, advice)
 
 
 @app.command()
@@ -59,6 +62,8 @@ def wm(
     batch: Batch = 64,
     memory: Memory = None,
     memory_recipe: MemoryRecipeText = "{}",
+    skills: Skills = None,
+    skills_recipe: SkillRecipeText = "{}",
 ) -> None:
     """Let an agent play the panel inside a world model.
 
@@ -66,8 +71,9 @@ def wm(
     """
     from wmlab.rollout.stages import run_world_model
 
+    advice = (skills or [], skills_recipe)
     run_world_model(
-        model, agent, agent_model, panel, out, step_cap, threads, seed, batch, memory, memory_recipe
+        model, agent, agent_model, panel, out, step_cap, threads, seed, batch, memory, memory_recipe, advice
     )
 
 

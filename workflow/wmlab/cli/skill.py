@@ -47,6 +47,13 @@ def distil(
     summariser_model: Annotated[
         str | None, typer.Option("--summariser-model", help="Model to ask there; the key: OPENAI_API_KEY.")
     ] = None,
+    general: Annotated[int, typer.Option("--general", min=0, help="General skills, at most.")] = 6,
+    task_specific: Annotated[
+        int, typer.Option("--task-specific", min=0, help="Skills of a task type, at most.")
+    ] = 4,
+    common_mistake: Annotated[
+        int, typer.Option("--common-mistake", min=0, help="Common mistakes, at most.")
+    ] = 6,
     polish: Annotated[bool, typer.Option("--polish", help="Ask the model to polish its answers.")] = False,
     cache: Cache = None,
     concurrency: Concurrency = 4,
@@ -61,7 +68,7 @@ def distil(
     from wmlab.lm.answers import Questions
     from wmlab.memory.bank import write_bank
     from wmlab.memory.guard import held_out
-    from wmlab.skills.bank import Draft
+    from wmlab.skills.bank import Caps, Draft
     from wmlab.skills.distil import DistilSettings
     from wmlab.skills.distil import distil as distilled
     from wmlab.skills.llm import MAX_TOKENS, PURPOSE, LLMSummariser
@@ -76,7 +83,8 @@ def distil(
     asked = None if questions is None else LLMSummariser(questions, polish)
     summariser: Summariser = asked if asked is not None else RuleSummariser()
     panels = exclude_panel or []
-    settings = DistilSettings(min_score, per_pack)
+    caps = Caps(general, task_specific, common_mistake)
+    settings = DistilSettings(min_score, per_pack, caps)
     entries, report = distilled(domain, _rows(trajectories), settings, summariser, held_out(panels))
     write_bank(out, entries)
     config = {
@@ -84,6 +92,7 @@ def distil(
         "summariser": summariser.name,
         "min_score": min_score,
         "per_pack": per_pack,
+        "caps": {name: caps.of(name) for name in ("general", "task_specific", "common_mistake")},
     }
     extra: dict[str, Any] = {"report": dict(sorted(report.items()))}
     if asked is not None:
@@ -139,6 +148,32 @@ def mine(
         f"{out}: {len(entries)} rules from {report['failing']} failing of {report['trajectories']} trajectories, "
         f"{report['held_out']} of held-out tasks left out"
     )
+
+
+@app.command()
+def adopt(
+    domain: Domain,
+    out: Out,
+    bank: Bank = None,
+    exclude_panel: Panels = None,
+) -> None:
+    """Take a bank over into a study; refused when one of its entries comes from a held-out task.
+
+    Example: wmlab skill adopt --domain alfworld --exclude-panel test.json --out guidance_alfworld.jsonl
+    """
+    from wmlab.io.provenance import write_meta
+    from wmlab.memory.bank import write_bank
+    from wmlab.memory.guard import held_out, require_clean
+    from wmlab.skills.bank import bundled, read_skills
+
+    started = time.time()
+    panels = exclude_panel or []
+    source = bank or bundled(domain)
+    entries = read_skills(source, domain)
+    require_clean(entries, held_out(panels), source)
+    write_bank(out, entries)
+    write_meta(out, config={"domain": domain}, seed=None, inputs=[source, *panels], started=started)
+    print(f"{out}: {len(entries)} entries, none of {len(panels)} panels' tasks")
 
 
 @app.command()

@@ -18,6 +18,9 @@ class Agent(Section):
     )
     epsilon: Share = Field(default=0.0, description="scripted: share of turns spent on some other command")
     architecture: Name | None = Field(default=None, description="lm: a key of `backbones`")
+    weights: Name | None = Field(
+        default=None, description="lm: the agent whose weights it plays with; without, it trains its own"
+    )
     start: Literal["scratch", "world-model"] = Field(
         default="scratch", description="lm: random weights, or those of the SFT world model of `architecture`"
     )
@@ -25,16 +28,23 @@ class Agent(Section):
         default=False, description="lm: picks among the commands that the goal text names; else writes freely"
     )
     thought: bool = Field(default=True, description="lm: learns the thought before each action")
+    skills: bool = Field(default=False, description="lm: reads the advice of section `skills` when it plays")
     sft: SftSettings = Field(
         description="lm: keys of section `sft` that differ here; the others are inherited"
     )
 
     @model_validator(mode="after")
     def _fits_kind(self) -> Agent:
-        if self.kind == "lm" and self.architecture is None:
-            raise ValueError("an agent of kind lm needs `architecture`, a key of `backbones`")
+        if self.kind == "lm" and self.architecture is None and self.weights is None:
+            raise ValueError("an agent of kind lm needs `architecture`, a key of `backbones`, or `weights`")
+        if self.weights is not None and (self.architecture is not None or self.start != "scratch"):
+            raise ValueError(
+                "`weights` are another agent's, so `architecture` and `start` are its own; leave them out"
+            )
         if self.kind == "lm" and self.epsilon:
             raise ValueError("`epsilon` is for agents of kind scripted")
         if self.kind == "scripted" and (self.architecture is not None or self.start != "scratch"):
             raise ValueError("`architecture` and `start` are for agents of kind lm")
+        if self.kind == "scripted" and (self.skills or self.weights is not None):
+            raise ValueError("`skills` and `weights` are for agents of kind lm; a script reads no advice")
         return self

@@ -17,6 +17,8 @@ from wmlab.config.recipes import AgentSpec, Architecture, GrpoRecipe, SftRecipe,
 from wmlab.config.root import COPY_METHOD, SFT_METHOD, StudyConfig
 from wmlab.config.scoring import Endpoint
 from wmlab.config.section import Section, changed
+from wmlab.config.skills import SHOWN as SHOWN_SKILLS
+from wmlab.config.skills import SkillRecipe
 from wmlab.config.study import Tier
 from wmlab.metrics.ssf.schema import DOMAINS as READ_BY_MODELS
 from wmlab.report.contents import (
@@ -88,7 +90,12 @@ class Plan:
     def lm_agents(self) -> list[str]:
         """Agents that have to be trained: language models that are evaluated or are the reference."""
         wanted = dict.fromkeys([*self.study.agents, self.study.reference_agent])
-        return [name for name in wanted if self.config.agents[name].kind == "lm"]
+        players = dict.fromkeys(self.player(name) for name in wanted)
+        return [name for name in players if self.config.agents[name].kind == "lm"]
+
+    def player(self, agent: str) -> str:
+        """The agent whose weights ``agent`` plays with: mostly itself."""
+        return self.config.agents[agent].weights or agent
 
     def with_memory(self, method: str) -> bool:
         """Whether the world models of ``method`` are shown memory blocks."""
@@ -151,7 +158,16 @@ class Plan:
 
     def acting_weights(self, domain: str, agent: str) -> list[str]:
         """The weights an agent needs to act: none for a scripted one."""
-        return [self.agent_weights(domain, agent)] if self.config.agents[agent].kind == "lm" else []
+        lm = self.config.agents[agent].kind == "lm"
+        return [self.agent_weights(domain, self.player(agent))] if lm else []
+
+    def skill_banks(self, domain: str) -> list[str]:
+        """Advice in a domain: the skills of its tasks, the rules of a step."""
+        return [f"{self.root}/skills/{domain}/{name}.jsonl" for name in ("skills", "guidance")]
+
+    def advice(self, domain: str, agent: str) -> list[str]:
+        """The skill banks that an agent reads: none for most."""
+        return self.skill_banks(domain) if self.config.agents[agent].skills else []
 
     def curves(self) -> list[str]:
         """Training curves of world models and agents."""
@@ -329,6 +345,28 @@ class Plan:
     def _kept(self, asked: Endpoint | None) -> dict[str, object]:
         """Where answers are kept: all studies share them."""
         return {} if asked is None else {"cache": f"{self.cache}/answers.sqlite"}
+
+    @property
+    def mines_guidance(self) -> bool:
+        """Whether a step's rules are mined from the study's own failures."""
+        return self.config.skills.guidance == "mined"
+
+    def distil_options(self) -> dict[str, object]:
+        """Options of ``wmlab skill distil``; None for one that is left out."""
+        names = ["min_score", "per_pack", "general", "task_specific", "common_mistake"]
+        names += ["summariser_url", "summariser_model"]
+        return {name.replace("_", "-"): getattr(self.config.skills, name) for name in names}
+
+    def mine_options(self) -> dict[str, object]:
+        """Options of ``wmlab skill mine``; none where the bundled rules are taken."""
+        skills = self.config.skills
+        if not self.mines_guidance:
+            return {}
+        return {"min-support": skills.min_support, "min-lift": skills.min_lift}
+
+    def skill_recipe(self) -> str:
+        """``wmlab rollout --skills-recipe``."""
+        return _json(SkillRecipe(**self.config.skills.model_dump(include=SHOWN_SKILLS)))
 
     def reader_recipe(self, domain: str, backbone: str) -> str:
         """``wmlab train sft --recipe`` of the model that learns to read memory."""

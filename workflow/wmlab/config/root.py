@@ -17,6 +17,7 @@ from wmlab.config.problems import near_match
 from wmlab.config.recipes import GrpoSettings, SftSettings
 from wmlab.config.scoring import Scoring
 from wmlab.config.section import Section
+from wmlab.config.skills import Skills
 from wmlab.config.study import Hardware, Paths, Study
 from wmlab.domains.registry import DOMAINS
 
@@ -39,6 +40,7 @@ class StudyConfig(Section):
     grpo: GrpoSettings
     methods: dict[str, Method]
     memory: Memory = Field(default_factory=Memory)
+    skills: Skills = Field(default_factory=Skills)
     evaluation: Evaluation
     scoring: Scoring = Field(default_factory=Scoring)
     stats: Stats
@@ -67,9 +69,16 @@ class StudyConfig(Section):
         for name, agent in self.agents.items():
             if agent.architecture is not None:
                 _known(f"agents.{name}.architecture", [agent.architecture], self.backbones)
+            if agent.weights is not None:
+                trained = [n for n, a in self.agents.items() if a.architecture is not None]
+                _known(f"agents.{name}.weights", [agent.weights], trained)
         if self.agents[study.reference_agent].kind != "lm":
             raise ValueError(
                 f"study.reference_agent: {study.reference_agent!r} is scripted; name an agent of kind lm"
+            )
+        if self.agents[study.reference_agent].weights is not None:
+            raise ValueError(
+                f"study.reference_agent: {study.reference_agent!r} has another agent's weights; name that agent"
             )
         return self
 

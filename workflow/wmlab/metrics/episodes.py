@@ -46,6 +46,7 @@ class Episode:
     tokens: Mapping[str, int] = field(default_factory=dict)  # agent, world_model
     task_sha256: str | None = None  # content hash of the task, where the rollout recorded it
     retries: int = 0  # times the environment's process died and the episode was played again
+    advice: tuple[Mapping[str, Any], ...] = ()  # skill entries shown: {step from 0, entries: ids}
 
     @property
     def succeeded(self) -> bool:
@@ -97,7 +98,20 @@ def _problem(row: Mapping[str, Any]) -> str | None:
     retries = row.get("retries", 0)
     if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
         return "field 'retries' is not a whole number from 0"
+    advice = row.get("advice", [])
+    if not isinstance(advice, list) or not all(_is_advice(one) for one in advice):
+        return "field 'advice' is not a list of {step, entries}"
     return None
+
+
+def _is_advice(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and type(value.get("step")) is int
+        and value["step"] >= 0
+        and isinstance(value.get("entries"), list)
+        and all(isinstance(name, str) for name in value["entries"])
+    )
 
 
 def _is_message(value: Any) -> bool:
@@ -112,6 +126,7 @@ def _episode(row: Mapping[str, Any]) -> Episode:
     messages = tuple({"role": m["role"], "content": m["content"]} for m in row["messages"])
     chosen = {name: row[name] for name in _KINDS}
     chosen |= {"task_sha256": row.get("task_sha256"), "retries": row.get("retries", 0)}
+    chosen["advice"] = tuple(row.get("advice", ()))
     return Episode(
         **{**chosen, "messages": messages, "actions": tuple(row["actions"]), "reward": float(row["reward"])}
     )
@@ -233,6 +248,7 @@ def _read_upstream_file(path: Path, mode: str, step_cap: int) -> Episode:
         "tokens": ours.get("tokens", {}),
         "task_sha256": ours.get("task_sha256"),
         "retries": ours.get("retries", 0),
+        "advice": ours.get("advice", []),
     }
     problem = _problem(row)
     if problem is not None:
@@ -297,7 +313,8 @@ def write_upstream(folder: str | Path, episodes: Sequence[Episode], *, wm: Seque
         if episode.error is not None:
             record["note" if "context_overflow" in episode.error else "error"] = episode.error
         kept = ("agent_id", "model_id", "status", "n_steps", "timing", "tokens", "task_sha256", "retries")
-        record["wmlab"] = {name: getattr(episode, name) for name in kept} | {"actions": list(episode.actions)}
+        record["wmlab"] = {name: getattr(episode, name) for name in kept}
+        record["wmlab"] |= {"actions": list(episode.actions), "advice": list(episode.advice)}
         write_json(root / f"{episode.item_id}.json", record)
     write_json(root / "_metrics.json", _aggregates(mode, episodes))
     return root

@@ -25,6 +25,7 @@ class _Running:
     task: Task
     messages: list[Message]
     actions: list[str] = field(default_factory=list)
+    advice: list[dict[str, Any]] = field(default_factory=list)
     reward: float = 0.0
     score: float = 0.0
     success: bool = False
@@ -59,7 +60,8 @@ def rollout(
     ``run`` identifies agent, model, panel and cap (``provenance.run_key``): the partial file carries it in
     its name, so a changed run never continues another one's episodes.
     A failing environment ends its own episode with status ``error``; no episode is dropped. ``retries`` of a
-    row counts how often its environment's process died and the episode was played again in another one.
+    row counts how often its environment's process died and the episode was played again in another one; its
+    ``advice`` names the skill entries an agent was shown, {step, entries} for each step (0-based) that had new ones.
     """
     partial = out.with_name(f".{out.name}.{run[:16]}.partial")
     with JsonlAppender(partial) as done:
@@ -139,6 +141,8 @@ def _advance(
     episode: _Running, decision: Decision, answer: Any, environment: EnvironmentBatch, index: int
 ) -> None:
     episode.messages.append({"role": "assistant", "content": decision.output})
+    if decision.advice:
+        episode.advice.append({"step": len(episode.actions), "entries": list(decision.advice)})
     episode.actions.append(decision.action)
     episode.agent_tokens += decision.n_tokens
     if isinstance(answer, Exception):
@@ -171,6 +175,7 @@ def _record(episode: _Running, mode: str, agent_id: str, model_id: str | None) -
         "n_steps": len(episode.actions),
         "error": episode.error,
         "retries": episode.retries,
+        "advice": episode.advice,
         "timing": {"seconds": round(episode.seconds, 3)},
         "tokens": {"agent": episode.agent_tokens, "world_model": episode.model_tokens},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ from wmlab.metrics.episodes import read_episodes
 from wmlab.rollout.engine import rollout
 from wmlab.rollout.replay import RecordedAgent
 
+Advice = tuple[Sequence[Path], str]
+"""Skill banks that the agent reads, and the recipe of what it is shown."""
+NO_ADVICE: Advice = ((), "{}")
+
 
 def run_real(
     agent_text: str,
@@ -30,16 +35,16 @@ def run_real(
     threads: int,
     seed: int,
     batch: int,
+    advice: Advice = NO_ADVICE,
 ) -> None:
-    """``wmlab rollout real``."""
+    """``wmlab rollout real``; no skill may come from a task of the panel."""
     spec = load_recipe(AgentSpec, agent_text)
     _threads(spec, threads)
-    run = _Run(panel, out, "real", step_cap, batch, [*_weights(agent_model)], seed)
-    agent = make_agent(spec, run.tasks[0].domain, agent_model, seed)
+    run = _Run(panel, out, "real", step_cap, batch, [*_weights(agent_model), *advice[0]], seed)
+    agent = _player(spec, run.tasks[0].domain, agent_model, seed, panel, advice)
+    config = {"agent": spec.model_dump(mode="json"), "threads": threads, "skills": advice[1]}
     with RecoveringPool(panel_domain(panel, cache).open, workers) as pool:
-        run.play(
-            pool, agent, spec.agent_id, None, {"agent": spec.model_dump(mode="json"), "threads": threads}
-        )
+        run.play(pool, agent, spec.agent_id, None, config)
 
 
 def run_world_model(
@@ -54,8 +59,9 @@ def run_world_model(
     batch: int,
     bank: Path | None = None,
     shown: str = "{}",
+    advice: Advice = NO_ADVICE,
 ) -> None:
-    """``wmlab rollout wm``; no entry of ``bank`` may come from a task of the panel."""
+    """``wmlab rollout wm``; no entry of ``bank`` and no skill may come from a task of the panel."""
     import torch
 
     from wmlab.domains.world_model import WorldModelBatch
@@ -65,13 +71,18 @@ def run_world_model(
 
     spec = load_recipe(AgentSpec, agent_text)
     torch.set_num_threads(threads)
-    inputs = [*_weights(model), *_weights(agent_model), *([bank] if bank else [])]
+    inputs = [*_weights(model), *_weights(agent_model), *([bank] if bank else []), *advice[0]]
     run = _Run(panel, out, "wm", step_cap, batch, inputs, seed)
-    agent = make_agent(spec, run.tasks[0].domain, agent_model, seed)
+    agent = _player(spec, run.tasks[0].domain, agent_model, seed, panel, advice)
     lm = HFModel.load(model, "/".join(model.parts[-2:]))
     tasks = [{"domain": task.domain} for task in run.tasks]
     memory = open_memory(bank, shown, tasks, panel, lm.tokenizer, held_out([panel]))
-    config = {"agent": spec.model_dump(mode="json"), "threads": threads, "memory": shown}
+    config = {
+        "agent": spec.model_dump(mode="json"),
+        "threads": threads,
+        "memory": shown,
+        "skills": advice[1],
+    }
     run.play(WorldModelBatch(lm, memory=memory), agent, spec.agent_id, lm.model_id, config)
 
 
@@ -146,6 +157,27 @@ class _Run:
         )
         won = sum(row["success"] for row in rows)
         print(f"{self.out}: {won}/{len(rows)} won, {errors} errors, {retries} retries")
+
+
+def _player(
+    spec: AgentSpec, domain: str, model: Path | None, seed: int, panel: Path, advice: Advice
+) -> Agent:
+    """The agent, with what it is advised. Raises InputError when a scripted one has skills."""
+    from wmlab.agents.language_model import LanguageModelAgent
+
+    agent = make_agent(spec, domain, model, seed)
+    banks, recipe = advice
+    if not banks:
+        return agent
+    if not isinstance(agent, LanguageModelAgent):
+        raise InputError(f"agent {spec.agent_id}: a script reads no advice; leave out --skills")
+    from wmlab.agents.advised import AdvisedAgent
+    from wmlab.memory.guard import held_out
+    from wmlab.memory.retrieve import tokens_of
+    from wmlab.skills.guidance import open_guide
+
+    guide = open_guide(domain, banks, recipe, tokens_of(agent.lm.tokenizer), held_out([panel]))
+    return AdvisedAgent(agent, guide)
 
 
 def _threads(spec: AgentSpec, threads: int) -> None:

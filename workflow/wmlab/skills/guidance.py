@@ -6,17 +6,20 @@ of the general one. Their order is fixed: by misstep rate, then support, then id
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from wmlab.config.recipes import load_recipe
+from wmlab.config.skills import SkillRecipe
 from wmlab.data.decompose import action_type
 from wmlab.domains.conventions import task_type_of
 from wmlab.errors import InputError
 from wmlab.memory.bank import Entry
 from wmlab.memory.guard import require_clean
 from wmlab.memory.retrieve import estimated_tokens
-from wmlab.skills.bank import GENERAL, GUIDANCE, MISTAKE, TASK, overlap, words
+from wmlab.skills.bank import GENERAL, GUIDANCE, MISTAKE, TASK, overlap, read_skills, words
 from wmlab.skills.prompt import STEP_BLOCK, TASK_BLOCK, CountTokens, fitting
 from wmlab.skills.state import State
 from wmlab.skills.triggers import flags, triggers
@@ -113,6 +116,30 @@ class Guide:
         }
         best = max(types, key=lambda name: scores.get(name, 0.0), default="")
         return best if scores.get(best, 0.0) > 0.0 else ""
+
+
+def open_guide(
+    domain: str,
+    banks: Sequence[Path],
+    recipe: str,
+    count_tokens: CountTokens,
+    excluded: frozenset[str] = frozenset(),
+) -> Guide:
+    """Banks opened together for an agent; ``recipe`` is JSON or a JSON file (``config.skills.SkillRecipe``).
+
+    Raises InputError naming the bank that is broken, has an entry of an ``excluded`` task, or an entry that an
+    earlier bank has.
+    """
+    settings = load_recipe(SkillRecipe, recipe)
+    entries: dict[str, Entry] = {}
+    for path in banks:
+        found = read_skills(path, domain)
+        require_clean(found, excluded, path)
+        twice = [one.id for one in found if one.id in entries]
+        if twice:
+            raise InputError.at(path, f"entry {twice[0]} is in an earlier bank too", "give each entry once")
+        entries |= {one.id: one for one in found}
+    return Guide(domain, entries.values(), count_tokens=count_tokens, **settings.model_dump())
 
 
 def _rate(rule: Entry) -> float:
