@@ -20,6 +20,7 @@ os.environ.update(
 
 from wmlab.config.domains import SPLITS
 from wmlab.config.load import check_study
+from wmlab.config.memory import MEMORY_METHOD
 from wmlab.config.plan import Plan
 from wmlab.errors import InputError
 from wmlab.io.fingerprint import fingerprint
@@ -101,21 +102,25 @@ def guidance_of(domain):
     return os.path.relpath(bundled(domain))
 
 
-def advised(w, input):
-    """The options that show an agent its skills; nothing for an agent without."""
-    if not input.skills:
+# A parameter that reads `input` is no reason for a rerun, so what the configuration says never does.
+def banks(option, name):
+    """An option for each of the files that an input names; nothing when there is none."""
+    return lambda w, input: repeated(option, getattr(input, name))
+
+
+def advised(w):
+    """How an agent is shown its skills; nothing for an agent without."""
+    if not PLAN.advice(w.domain, w.agent):
         return ""
-    recipe = options_of({"skills-recipe": PLAN.skill_recipe()})
-    return f"{repeated('--skills', input.skills)} {recipe}"
+    return options_of({"skills-recipe": PLAN.skill_recipe()})
 
 
 def shown(training):
-    """The options that show a world model its memory; nothing for a model without."""
+    """How a world model is shown its memory; nothing for a model without."""
 
-    def options(w, input):
-        if not input.memory:
+    def options(w):
+        if not PLAN.with_memory(getattr(w, "method", MEMORY_METHOD)):
             return ""
-        recipe = PLAN.memory_recipe(w.domain, training)
-        return options_of({"memory": input.memory, "memory-recipe": recipe})
+        return options_of({"memory-recipe": PLAN.memory_recipe(w.domain, training)})
 
     return options

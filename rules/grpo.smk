@@ -30,7 +30,8 @@ rule grpo:
         recipe=lambda w: PLAN.grpo_recipe(w.domain, w.method),
         sft=subpath(input.sft, parent=True),
         reference=subpath(input.reference, parent=True),
-        memory=shown(training=True),
+        bank=banks("--memory", "memory"),
+        shown=shown(training=True),
         checkpoints=lambda w: f"{PLAN.root}/checkpoints/grpo/{w.domain}/{w.backbone}/{w.method}/seed{w.seed}",
         folder=subpath(output.weights, parent=True),
         code=lambda w: fingerprint(
@@ -41,6 +42,6 @@ rule grpo:
     shell:
         "python -m wmlab train grpo --model {params.sft:q} --transitions {input.transitions:q}"
         " --validation {input.validation:q} --reference {params.reference:q}"
-        " --reward {params.reward} --recipe {params.recipe:q} {params.memory}"
+        " --reward {params.reward} --recipe {params.recipe:q} {params.bank} {params.shown}"
         " --threads {threads} --seed {wildcards.seed} --checkpoints {params.checkpoints:q}"
         " --out {params.folder:q} 2>&1 | tee {log:q}"

@@ -71,7 +71,8 @@ rule sft_with_memory:
         recipe=lambda w: PLAN.reader_recipe(w.domain, w.backbone),
         tokenizer=subpath(input.tokenizer, parent=True),
         start=subpath(input.start, parent=True),
-        memory=shown(training=True),
+        bank=banks("--memory", "memory"),
+        shown=shown(training=True),
         checkpoints=lambda w: f"{PLAN.root}/checkpoints/sft/{w.domain}/{w.backbone}/mem_sft/seed{w.seed}",
         folder=subpath(output.weights, parent=True),
         code=fingerprint("wmlab.cli.train:sft"),
@@ -80,7 +81,7 @@ rule sft_with_memory:
     shell:
         "python -m wmlab train sft --role world-model --trajectories {input.trajectories:q}"
         " --validation {input.validation:q} --tokenizer {params.tokenizer:q}"
-        " --init {params.start:q} --recipe {params.recipe:q} {params.memory} --threads {threads}"
+        " --init {params.start:q} --recipe {params.recipe:q} {params.bank} {params.shown} --threads {threads}"
         " --seed {wildcards.seed} --checkpoints {params.checkpoints:q} --out {params.folder:q}"
         " 2>&1 | tee {log:q}"
 
@@ -103,12 +104,13 @@ rule verl_export_with_memory:
         **request("light"),
     params:
         tokenizer=subpath(input.tokenizer, parent=True),
-        memory=shown(training=True),
+        bank=banks("--memory", "memory"),
+        shown=shown(training=True),
         code=fingerprint("wmlab.cli.data:verl"),
     message:
         "Export the filtered transitions of {wildcards.domain} for verl, with memory"
     shell:
-        "python -m wmlab data verl --transitions {input.transitions:q} {params.memory}"
+        "python -m wmlab data verl --transitions {input.transitions:q} {params.bank} {params.shown}"
         " --tokenizer {params.tokenizer:q} --out {output.records:q} 2>&1 | tee {log:q}"
 
 
@@ -138,7 +140,8 @@ rule predict_with_memory:
     params:
         model=subpath(input.weights, parent=True),
         limit=lambda w: PLAN.evaluation(w.domain).transitions,
-        memory=shown(training=False),
+        bank=banks("--memory", "memory"),
+        shown=shown(training=False),
         exclude=lambda w, input: repeated("--exclude-panel", input.panels),
         seed=PLAN.study.seed,
         code=fingerprint("wmlab.cli.predict:states"),
@@ -147,7 +150,7 @@ rule predict_with_memory:
     shell:
         "python -m wmlab predict states --model {params.model:q}"
         " --transitions {input.transitions:q} --limit {params.limit} --seed {params.seed}"
-        " {params.memory} {params.exclude} --records {output.records:q}"
+        " {params.bank} {params.shown} {params.exclude} --records {output.records:q}"
         " --without {output.without:q} --threads {threads} --out {output.predictions:q}"
         " 2>&1 | tee {log:q}"
 
@@ -210,7 +213,8 @@ rule predict_online:
     params:
         model=subpath(input.weights, parent=True),
         limit=lambda w: PLAN.evaluation(w.domain).transitions,
-        memory=shown(training=False),
+        bank=banks("--memory", "memory"),
+        shown=shown(training=False),
         exclude=lambda w, input: repeated("--exclude-panel", input.panels),
         seed=PLAN.study.seed,
         code=domain_code("wmlab.cli.predict:states", "ssf"),
@@ -219,7 +223,7 @@ rule predict_online:
     shell:
         "python -m wmlab predict states --model {params.model:q}"
         " --transitions {input.transitions:q} --limit {params.limit} --seed {params.seed}"
-        " {params.memory} {params.exclude} --online {output.bank:q} --threads {threads}"
+        " {params.bank} {params.shown} {params.exclude} --online {output.bank:q} --threads {threads}"
         " --out {output.predictions:q} 2>&1 | tee {log:q}"
 
 

@@ -21,7 +21,8 @@ rule rollout_real:
     params:
         agent=lambda w: PLAN.agent_spec(w.agent),
         agent_model=lambda w, input: folders("--agent-model", input.agent),
-        skills=advised,
+        skills=banks("--skills", "skills"),
+        advised=advised,
         cache=PLAN.cache,
         step_cap=lambda w: PLAN.evaluation(w.domain).step_cap,
         seed=PLAN.study.seed,
@@ -30,7 +31,7 @@ rule rollout_real:
         "Run {wildcards.agent} in the real {wildcards.domain}"
     shell:
         "python -m wmlab rollout real --agent {params.agent:q} {params.agent_model}"
-        " {params.skills}"
+        " {params.skills} {params.advised}"
         " --panel {input.panel:q} --cache {params.cache:q} --workers {threads}"
         " --step-cap {params.step_cap} --threads {threads} --seed {params.seed}"
         " --out {output.episodes:q} 2>&1 | tee {log:q}"
@@ -85,9 +86,11 @@ rule rollout_wm:
     params:
         agent=lambda w: PLAN.agent_spec(w.agent),
         agent_model=lambda w, input: folders("--agent-model", input.agent),
-        skills=advised,
+        skills=banks("--skills", "skills"),
+        advised=advised,
         model=subpath(input.weights, parent=True),
-        memory=shown(training=False),
+        bank=banks("--memory", "memory"),
+        shown=shown(training=False),
         step_cap=lambda w: PLAN.evaluation(w.domain).step_cap,
         seed=PLAN.study.seed,
         code=domain_code("wmlab.cli.rollout:wm", "script"),
@@ -95,8 +98,8 @@ rule rollout_wm:
         "Run {wildcards.agent} in world model {wildcards.method}, seed {wildcards.seed}"
     shell:
         "python -m wmlab rollout wm --model {params.model:q} --agent {params.agent:q}"
-        " {params.agent_model} {params.skills} --panel {input.panel:q} --step-cap {params.step_cap}"
-        " {params.memory} --threads {threads} --seed {params.seed} --out {output.episodes:q} 2>&1 | tee {log:q}"
+        " {params.agent_model} {params.skills} {params.advised} --panel {input.panel:q} --step-cap {params.step_cap}"
+        " {params.bank} {params.shown} --threads {threads} --seed {params.seed} --out {output.episodes:q} 2>&1 | tee {log:q}"
 
 
 rule replay_w2r:

@@ -144,7 +144,7 @@ def test_a_script_with_skills_is_refused(tmp_path: Path) -> None:
         ("agents: {scripted: {skills: true}}\n", "a script reads no advice"),
         ("agents: {x: {kind: lm, weights: scripted}}\n", "agents.x.weights: 'scripted' is not defined"),
         ("agents: {x: {kind: lm, weights: clone-large, architecture: tiny}}\n", "leave them out"),
-        ("skills: {summariser_url: http://x/v1}\n", "go together"),
+        ("skills: {summariser: {url: http://x/v1}}\n", "skills.summariser.model"),
         ("skills: {guidance: none}\n", "skills.guidance"),
         (WITH_SKILLS + "study: {reference_agent: clone-large-skill}\n", "another agent's weights"),
     ],

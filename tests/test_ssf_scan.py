@@ -23,7 +23,7 @@ def test_rules_by_opening_miss_nothing(domain, monkeypatch):
     # the patterns' own literal text, groups opened up
     texts += [re.sub(r"\(\?P?<?\w*>?:?|[()?\\|]|\{[^}]*\}", " ", pattern) for pattern, _ in table]
     by_opening = [module._parse(text) for text in texts]
-    every = [(re.compile(pattern), apply) for pattern, apply in table]
+    every = [(re.compile(pattern).match, apply) for pattern, apply in table]
     monkeypatch.setattr(module, "_RULES", {"": every})
     assert [module._parse(text) for text in texts] == by_opening
 

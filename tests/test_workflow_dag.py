@@ -116,6 +116,35 @@ def study(done: Path) -> Iterator[Path]:
             path.write_bytes(content)
 
 
+def test_advice_and_memory_reach_those_that_read_them_and_no_other(tmp_path: Path) -> None:
+    """How skills are shown reruns the rollouts of the agents that read them; memory likewise with its models."""
+    overlay = (
+        "study: {agents: [scripted, clone-large, advised], methods: [w2w, behr, mem_sft]}\n"
+        "agents: {advised: {kind: lm, weights: clone-large, choose: true, thought: false, skills: true}}\n"
+    )
+    folder = copy_of_repository(tmp_path)
+    (folder / "studies" / "advised.yaml").write_text(overlay)
+    given = (*SMOKE, "studies/advised.yaml")
+    finish(folder, *given)
+    assert not jobs(folder, *given)
+    ended = snakemake(folder, *given, "-n", "-p", "--forceall")
+    said = [line for line in (ended.stdout + ended.stderr).splitlines() if " --skills " in line]
+    rolled = [line for line in said if "wmlab rollout" in line]
+    assert len(rolled) == 1 + 3 and rolled == said  # in Real, and in the models of three methods
+    assert all(line.count("--skills ") == 2 and "--skills-recipe" in line for line in rolled)
+    assert all("/agents/clone-large" in line for line in rolled)
+    (folder / "studies" / "advised.yaml").write_text(overlay + "skills: {step_budget: 99}\n")
+    rerun = jobs(folder, *given)
+    assert (rerun["rollout_real"], rerun["rollout_wm"], rerun["replay_w2r"]) == (1, 3, 3)
+    assert not set(rerun) & {"skill_bank", "sft_agent", "grpo", "score"}
+    (folder / "studies" / "advised.yaml").write_text(overlay + "memory: {budget: 99}\n")
+    rerun = jobs(folder, *given)
+    assert rerun["sft_with_memory"] == rerun["predict_with_memory"] == 1
+    assert rerun["rollout_wm"] == 3 and not set(rerun) & {"rollout_real", "memory_bank", "grpo", "sft_agent"}
+    (folder / "studies" / "advised.yaml").write_text(overlay + "skills: {guidance: mined}\n")
+    assert jobs(folder, *given)["skill_guidance"] == 1
+
+
 def test_models_behind_metrics_reach_the_commands_that_ask_them(study: Path) -> None:
     """Naming a model reruns what it scores, and nothing that it does not."""
     asked = "scoring: {extractor: {url: http://h/v1, model: m}, judge: {url: http://j/v1, model: j}}\n"

@@ -354,8 +354,8 @@ class Plan:
     def distil_options(self) -> dict[str, object]:
         """Options of ``wmlab skill distil``; None for one that is left out."""
         names = ["min_score", "per_pack", "general", "task_specific", "common_mistake"]
-        names += ["summariser_url", "summariser_model"]
-        return {name.replace("_", "-"): getattr(self.config.skills, name) for name in names}
+        chosen = {name.replace("_", "-"): getattr(self.config.skills, name) for name in names}
+        return {**chosen, **_endpoint("summariser", self.config.skills.summariser)}
 
     def mine_options(self) -> dict[str, object]:
         """Options of ``wmlab skill mine``; none where the bundled rules are taken."""

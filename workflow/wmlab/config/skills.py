@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from wmlab.config.scoring import Endpoint
 from wmlab.config.section import Count, NonNegative, Section, Whole
 
 
@@ -38,13 +39,6 @@ class Skills(SkillRecipe):
     general: Whole = Field(default=6, description="general skills of a bank, at most")
     task_specific: Whole = Field(default=4, description="skills of a task type, at most")
     common_mistake: Whole = Field(default=6, description="common mistakes of a bank, at most")
-    summariser_url: str | None = Field(
-        default=None, description="OpenAI-compatible server, …/v1, that writes the skills; none: by rule"
+    summariser: Endpoint | None = Field(
+        default=None, description="model that writes the skills; none: by rule"
     )
-    summariser_model: str | None = Field(default=None, description="model to ask there")
-
-    @model_validator(mode="after")
-    def _summariser_is_whole(self) -> Skills:
-        if (self.summariser_url is None) != (self.summariser_model is None):
-            raise ValueError("`summariser_url` and `summariser_model` go together")
-        return self
