@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from wmlab.config.recipes import Architecture, TokenizerRecipe
@@ -44,6 +46,15 @@ def greedy_from_scratch(lm: HFModel, prompt: list[int], n: int) -> list[int]:
     return ids[len(prompt) :]
 
 
+def greedy(
+    lm: HFModel, cache: RowCache, prompts: dict[str, list[int]], names: list[str], n: int, **options: Any
+) -> list[list[tuple[list[int], bool]]]:
+    """At most n tokens for each of the named rows, in one batch."""
+    chosen = [prompts[name] for name in names]
+    given = {"end_id": lm.end_id, **options}
+    return decode(lm.model, cache, names, chosen, n=1, temperature=0.0, max_new_tokens=n, **given)
+
+
 def test_batched_turns_equal_decoding_from_scratch(lm: HFModel) -> None:
     cache = RowCache()
     prompts = {"a": [5, 9, 12, 40], "b": [7, 7, 8], "c": [30, 31, 32, 33, 34, 35, 36]}
@@ -52,16 +63,7 @@ def test_batched_turns_equal_decoding_from_scratch(lm: HFModel) -> None:
         names = [name for name in prompts if not (name == "b" and turn == 3)]
         if turn == 2:
             prompts["a"] = [*prompts["a"][:3], 99]
-        answers = decode(
-            lm.model,
-            cache,
-            names,
-            [prompts[name] for name in names],
-            n=1,
-            temperature=0.0,
-            max_new_tokens=6,
-            end_id=lm.end_id,
-        )
+        answers = greedy(lm, cache, prompts, names, 6)
         for name, answer in zip(names, answers, strict=True):
             assert answer[0][0] == greedy_from_scratch(lm, prompts[name], 6)
             prompts[name] = prompts[name] + answer[0][0] + [11 + turn, 17]
@@ -77,44 +79,15 @@ def test_rows_that_end_early_come_back_in_the_next_turn(lm: HFModel) -> None:
         candidates = [
             [[(7 * i + turn + c) % 90 + 5 for i in range(lengths[name])] for c in range(3)] for name in names
         ]
-        answers = decode(
-            lm.model,
-            cache,
-            names,
-            [prompts[name] for name in names],
-            n=1,
-            temperature=0.0,
-            max_new_tokens=20,
-            end_id=lm.end_id,
-            choices=candidates,
-        )
+        answers = greedy(lm, cache, prompts, names, 20, choices=candidates)
         for name, answer, among in zip(names, answers, candidates, strict=True):
-            [[(alone, ended)]] = decode(
-                lm.model,
-                RowCache(),
-                [name],
-                [prompts[name]],
-                n=1,
-                temperature=0.0,
-                max_new_tokens=20,
-                end_id=lm.end_id,
-                choices=[among],
-            )
+            [[(alone, ended)]] = greedy(lm, RowCache(), prompts, [name], 20, choices=[among])
             assert ended and answer == [(alone, True)] and alone in among
             prompts[name] = prompts[name] + alone + [11 + turn, 17]
         for name, ids in zip(cache.names, cache.ids, strict=True):
             assert ids == prompts[name][: len(ids)] and len(ids) >= len(prompts[name]) - 3
         logits = lm.model(input_ids=torch.tensor([prompts[names[0]]])).logits[0, -1]
-        free = decode(
-            lm.model,
-            cache,
-            names,
-            [prompts[name] for name in names],
-            n=1,
-            temperature=0.0,
-            max_new_tokens=1,
-            end_id=-1,
-        )
+        free = greedy(lm, cache, prompts, names, 1, end_id=-1)
         assert free[0][0][0] == [int(logits.argmax())]
 
 
