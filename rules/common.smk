@@ -77,12 +77,14 @@ def domain_code(target, *parts):
 
 
 def repeated(option, paths):
-    """A command-line option once for every path."""
+    """A command-line option once for every path; Snakemake gives an only file as a string."""
+    paths = [paths] if isinstance(paths, str) else paths
     return " ".join(f"{option} {shlex.quote(str(path))}" for path in paths)
 
 
 def folders(option, files):
     """A command-line option with the folder of every file: nothing when there is none."""
+    files = [files] if isinstance(files, str) else files
     return repeated(option, [Path(file).parent for file in files])
 
 

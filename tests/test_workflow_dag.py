@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -128,6 +129,10 @@ def test_advice_and_memory_reach_those_that_read_them_and_no_other(tmp_path: Pat
     finish(folder, *given)
     assert not jobs(folder, *given)
     ended = snakemake(folder, *given, "-n", "-p", "--forceall")
+    commands = [line for line in (ended.stdout + ended.stderr).splitlines() if "python -m wmlab " in line]
+    assert len(commands) > 50
+    # A string taken for a list of paths would give its letters one by one.
+    assert not [word for line in commands for word in shlex.split(line) if len(word) == 1 and word.isalpha()]
     said = [line for line in (ended.stdout + ended.stderr).splitlines() if " --skills " in line]
     rolled = [line for line in said if "wmlab rollout" in line]
     assert len(rolled) == 1 + 3 and rolled == said  # in Real, and in the models of three methods
