@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
 from typing import TypeVar
 
 from wmlab.domains.recovery import RETRIES
 from wmlab.errors import EnvironmentFailure
+from wmlab.io.executor import spawned
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -25,7 +24,7 @@ def in_workers(work: Callable[[J], R], jobs: Sequence[J], workers: int) -> Itera
     place = 0  # of the next result
     kept: dict[int, R] = {}  # results behind it
     while place < len(jobs):
-        with _executor(workers) as pool:
+        with spawned(workers) as pool:
             left = (number for number in range(place, len(jobs)) if number not in kept)
             futures = {number: pool.submit(work, jobs[number]) for number in left}
             try:
@@ -42,13 +41,9 @@ def in_workers(work: Callable[[J], R], jobs: Sequence[J], workers: int) -> Itera
 
 def _alone(work: Callable[[J], R], job: J, name: str) -> R:
     for _ in range(RETRIES):
-        with _executor(1) as pool:
+        with spawned(1) as pool:
             try:
                 return pool.submit(work, job).result()
             except BrokenProcessPool:
                 continue
     raise EnvironmentFailure(f"{name}: its worker process died {RETRIES + 1} times")
-
-
-def _executor(workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn"))

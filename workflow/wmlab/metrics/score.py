@@ -8,10 +8,9 @@ which are under way, and whole lines come back in order.
 from __future__ import annotations
 
 import json
-import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from itertools import chain
@@ -20,6 +19,7 @@ from typing import Any
 import orjson
 
 from wmlab.errors import EnvironmentFailure, InputError
+from wmlab.io.executor import spawned
 from wmlab.lm.server import AnswerFailure
 from wmlab.metrics import ssf, text
 from wmlab.metrics.ssf.extractor import Extractor
@@ -278,9 +278,7 @@ def score_stream(
             finish(score_chunk(domain, metrics, source, chunk, extractor))
         return totals
     waiting: deque[Future[tuple[bytes, Totals]]] = deque()
-    # Spawned, not forked: the caller may have threads.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with spawned(workers) as pool:
         try:
             for chunk in _chunks(lines):
                 if len(waiting) >= workers * AHEAD:
