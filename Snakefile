@@ -62,7 +62,7 @@ rule all:
         rules.site.output,
         PLAN.exports(),
         PLAN.memory_exports(),
-        PLAN.removals(),
+        PLAN.gains(),
 
 
 rule data:
@@ -80,7 +80,7 @@ rule evaluate:
     input:
         PLAN.summaries(),
         PLAN.cells(),
-        PLAN.removals(),
+        PLAN.gains(),
 
 
 rule tables:

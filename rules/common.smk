@@ -20,7 +20,7 @@ os.environ.update(
 
 from wmlab.config.domains import SPLITS
 from wmlab.config.load import check_study
-from wmlab.config.memory import MEMORY_METHOD
+from wmlab.config.memory import CONTROL_METHOD, MEMORY_METHOD
 from wmlab.config.plan import Plan
 from wmlab.errors import InputError
 from wmlab.io.fingerprint import fingerprint

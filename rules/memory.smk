@@ -1,4 +1,4 @@
-# World memory: a bank a domain and backbone, the models that learn to read it, and what they lose without it.
+# World memory: a bank a domain and backbone, the models that learn to read it, and what it gives them.
 
 
 localrules:
@@ -8,7 +8,7 @@ localrules:
 
 rule memory:
     input:
-        PLAN.removals(),
+        PLAN.gains(),
         PLAN.memory_exports(),
 
 
@@ -52,15 +52,17 @@ rule sft_with_memory:
         validation="<results>/collect/{domain}/validation/trajectories.parquet",
         tokenizer="<results>/models/{domain}/tokenizer/tokenizer.json",
         start=lambda w: PLAN.weights(w.domain, w.backbone, "w2w", 0),
-        memory=lambda w: PLAN.banks(w.domain, w.backbone, "mem_sft"),
+        memory=lambda w: PLAN.banks(w.domain, w.backbone, w.method),
     output:
-        weights="<results>/models/{domain}/{backbone}/mem_sft/seed{seed}/model.safetensors",
-        settings="<results>/models/{domain}/{backbone}/mem_sft/seed{seed}/config.json",
-        curves="<results>/models/{domain}/{backbone}/mem_sft/seed{seed}/curves.jsonl",
+        weights="<results>/models/{domain}/{backbone}/{method}/seed{seed}/model.safetensors",
+        settings="<results>/models/{domain}/{backbone}/{method}/seed{seed}/config.json",
+        curves="<results>/models/{domain}/{backbone}/{method}/seed{seed}/curves.jsonl",
     log:
-        "<logs>/sft_with_memory/{domain}/{backbone}/seed{seed}.log",
+        "<logs>/sft_with_memory/{domain}/{backbone}/{method}/seed{seed}.log",
     benchmark:
-        "<benchmarks>/sft_with_memory/{domain}/{backbone}/seed{seed}.tsv"
+        "<benchmarks>/sft_with_memory/{domain}/{backbone}/{method}/seed{seed}.tsv"
+    wildcard_constraints:
+        method=one_of([MEMORY_METHOD, CONTROL_METHOD]),
     priority: 80
     conda:
         "../envs/cpu.yaml"
@@ -73,11 +75,11 @@ rule sft_with_memory:
         start=subpath(input.start, parent=True),
         bank=banks("--memory", "memory"),
         shown=shown(training=True),
-        checkpoints=lambda w: f"{PLAN.root}/checkpoints/sft/{w.domain}/{w.backbone}/mem_sft/seed{w.seed}",
+        checkpoints=lambda w: f"{PLAN.root}/checkpoints/sft/{w.domain}/{w.backbone}/{w.method}/seed{w.seed}",
         folder=subpath(output.weights, parent=True),
         code=fingerprint("wmlab.cli.train:sft"),
     message:
-        "Teach {wildcards.backbone} to read the memory of {wildcards.domain}, seed {wildcards.seed}"
+        "Train {wildcards.method} further in {wildcards.domain}, seed {wildcards.seed}"
     shell:
         "python -m wmlab train sft --role world-model --trajectories {input.trajectories:q}"
         " --validation {input.validation:q} --tokenizer {params.tokenizer:q}"
@@ -183,6 +185,38 @@ rule memory_removal:
         " --without {input.without:q} --records {input.records:q}"
         " --transitions {input.transitions:q} --shares {params.shares} --seed {params.seed}"
         " --out {output.removal:q} 2>&1 | tee {log:q}"
+
+
+rule memory_gain:
+    input:
+        removals=lambda w: PLAN.seeds_of(
+            "memory", w.domain, w.backbone, w.method, "removal.json"
+        ),
+        plain=lambda w: PLAN.plain_predictions(w.domain, w.backbone, w.method),
+        transitions="<results>/decompose/{domain}/test/transitions.parquet",
+    output:
+        gain="<results>/memory/{domain}/{backbone}/{method}/gain.json",
+    log:
+        "<logs>/memory_gain/{domain}/{backbone}/{method}.log",
+    benchmark:
+        "<benchmarks>/memory_gain/{domain}/{backbone}/{method}.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: threads_of("light")
+    resources:
+        **request("light"),
+    params:
+        removals=lambda w, input: repeated("--removal", input.removals),
+        plain=lambda w, input: repeated("--plain", input.plain),
+        method=lambda w: options_of({"plain-method": PLAN.plain(w.method)}),
+        seed=PLAN.study.seed,
+        code=domain_code("wmlab.cli.memory:gain", "ssf"),
+    message:
+        "Tell what memory gives {wildcards.method} in {wildcards.domain}"
+    shell:
+        "python -m wmlab memory gain {params.removals} {params.plain} {params.method}"
+        " --transitions {input.transitions:q} --seed {params.seed} --out {output.gain:q}"
+        " 2>&1 | tee {log:q}"
 
 
 rule memory_online:

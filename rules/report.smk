@@ -30,6 +30,7 @@ rule report_tables:
         stats="<results>/stats/stats.json",
         heldout=PLAN.heldout(),
         removals=PLAN.removals(),
+        gains=PLAN.gains(),
     output:
         expand(
             "<results>/tables/{name}.{kind}",
@@ -50,6 +51,7 @@ rule report_tables:
         cells=lambda w, input: repeated("--cells", input.cells),
         heldout=lambda w, input: repeated("--heldout", input.heldout),
         removals=lambda w, input: repeated("--removals", input.removals),
+        gains=lambda w, input: repeated("--gains", input.gains),
         methods=",".join(PLAN.study.methods),
         folder=subpath(output[0], parent=True),
         code=fingerprint("wmlab.cli.report:tables"),
@@ -57,7 +59,7 @@ rule report_tables:
         "Write the tables"
     shell:
         "python -m wmlab report tables {params.summaries} {params.cells} {params.heldout}"
-        " {params.removals} --stats {input.stats:q} --methods {params.methods} --out-dir {params.folder:q}"
+        " {params.removals} {params.gains} --stats {input.stats:q} --methods {params.methods} --out-dir {params.folder:q}"
         " 2>&1 | tee {log:q}"
 
 
@@ -67,6 +69,7 @@ rule report_figures:
         cells=PLAN.cells(),
         stats="<results>/stats/stats.json",
         episodes=PLAN.played(),
+        gains=PLAN.gains(),
     output:
         expand(
             "<results>/figures/{name}.{kind}",
@@ -86,13 +89,14 @@ rule report_figures:
         curves=lambda w, input: repeated("--curves", input.curves),
         cells=lambda w, input: repeated("--cells", input.cells),
         episodes=lambda w, input: repeated("--episodes", input.episodes),
+        gains=lambda w, input: repeated("--gains", input.gains),
         folder=subpath(output[0], parent=True),
         code=fingerprint("wmlab.cli.report:figures"),
     message:
         "Draw the figures"
     shell:
         "python -m wmlab report figures {params.curves} {params.cells} {params.episodes}"
-        " --stats {input.stats:q} --out-dir {params.folder:q} 2>&1 | tee {log:q}"
+        " {params.gains} --stats {input.stats:q} --out-dir {params.folder:q} 2>&1 | tee {log:q}"
 
 
 rule site:

@@ -82,7 +82,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (root / "config.yaml").write_text("study: demo # <script>\n")
     last = render_all(root)
-    assert "7 tables, 6 figures, 14 cells" in last and last.startswith(str(root))
+    assert "8 tables, 6 figures, 14 cells" in last and last.startswith(str(root))
     return root
 
 

@@ -224,3 +224,49 @@ def removal(
         f"{out}: SSF {ssf['with']:.3f} with memory, {ssf['without']:.3f} without,"
         f" difference {ssf['difference']:.3f} [{low:.3f}, {high:.3f}]"
     )
+
+
+@app.command()
+def gain(
+    removal: Annotated[list[Path], typer.Option("--removal", help="removal.json of each training seed.")],
+    transitions: Transitions,
+    out: Annotated[Path, typer.Option("--out", help="gain.json to write.")],
+    plain: Annotated[
+        list[Path] | None,
+        typer.Option("--plain", help="predictions.parquet of each seed of the method without memory."),
+    ] = None,
+    plain_method: Annotated[
+        str | None, typer.Option("--plain-method", help="Name of the method without memory.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the resampling.")] = 0,
+) -> None:
+    """Tell what memory gives a method over its training seeds: blocks kept or removed, memory or none.
+
+    Example: wmlab memory gain --removal seed0/removal.json --removal seed1/removal.json
+    --plain w2w/predictions.parquet --plain-method w2w --transitions transitions.parquet --out gain.json
+    """
+    from wmlab.errors import InputError
+    from wmlab.io.atomic import write_json
+    from wmlab.io.provenance import write_meta
+    from wmlab.io.tables import read_table
+    from wmlab.memory.gain import gain as gained
+    from wmlab.memory.gain import plain_tasks
+    from wmlab.memory.removal import REMOVAL_KEYS
+    from wmlab.report.inputs import read_object, require
+
+    started = time.time()
+    if bool(plain) != (plain_method is not None):
+        raise InputError("memory gain: --plain and --plain-method go together; give both or none")
+    removals = [(str(path), read_object(path)) for path in removal]
+    for path, found in removals:
+        require(found, REMOVAL_KEYS, path)
+    gold = {row["transition_id"]: row for row in read_table(transitions, "transitions")}
+    others = [(str(path), plain_tasks(read_table(path, "predictions"), gold, path)) for path in plain or []]
+    told = gained(removals, others, plain_method, seed)
+    write_json(out, told)
+    inputs = [*removal, *(plain or []), transitions]
+    write_meta(out, config={"plain_method": plain_method}, seed=seed, inputs=inputs, started=started)
+    for against, name in (("vs_removed", "the same without blocks"), ("vs_plain", plain_method)):
+        if told[against] is not None:
+            low, high = told[against]["ci"]
+            print(f"{out}: SSF {told[against]['difference']:+.3f} [{low:+.3f}, {high:+.3f}] against {name}")

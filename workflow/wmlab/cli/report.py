@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 app = typer.Typer(help="Tables, figures and the report of a study.", no_args_is_help=True)
 
 Perturb = Annotated[list[str] | None, typer.Option(help="summary.json files of `wmlab eval perturb`.")]
+Gains = Annotated[list[str] | None, typer.Option(help="gain.json files of the methods with memory.")]
 Stress = Annotated[Path | None, typer.Option(help="summary.json of `wmlab eval stress`.")]
 
 
@@ -52,6 +53,7 @@ def tables(
     removals: Annotated[
         list[str] | None, typer.Option(help="removal.json files of the memory-augmented models.")
     ] = None,
+    gains: Gains = None,
     perturb: Perturb = None,
     stress: Stress = None,
     audit: Annotated[Path | None, typer.Option(help="audit.json of `wmlab eval audit`.")] = None,
@@ -79,6 +81,7 @@ def tables(
         stats=stats,
         heldout=heldout or [],
         removals=removals or [],
+        gains=gains or [],
         perturb=perturb or [],
         stress=stress,
         audit=audit,
@@ -103,6 +106,7 @@ def figures(
     episodes: Annotated[
         list[str] | None, typer.Option(help="Real episodes.jsonl and wm.jsonl files.")
     ] = None,
+    gains: Gains = None,
     perturb: Perturb = None,
     stress: Stress = None,
     only: Annotated[
@@ -123,6 +127,7 @@ def figures(
         cells=cells or [],
         stats=stats,
         episodes=episodes or [],
+        gains=gains or [],
         perturb=perturb or [],
         stress=stress,
         only=[name.strip() for name in only.split(",") if name.strip()],

@@ -12,6 +12,8 @@ from wmlab.config.section import Count, Section, Share, Whole, partial
 
 MEMORY_METHOD = "mem_sft"
 """The SFT model after learning to read memory blocks; GRPO methods with ``memory: true`` start from it."""
+CONTROL_METHOD = "more_sft"
+"""Its control: the SFT model after the same further steps on the same trajectories, without blocks."""
 
 SftPart = partial(SftSettings)
 

@@ -11,7 +11,7 @@ from wmlab.config.domains import PUBLISHED_TASKS, SEEDED, SPLITS, Domains, Domai
 from wmlab.config.evaluation import Audits, Evaluation, Stats
 from wmlab.config.filter import Filter
 from wmlab.config.grpo import Method
-from wmlab.config.memory import MEMORY_METHOD, Memory
+from wmlab.config.memory import CONTROL_METHOD, MEMORY_METHOD, Memory
 from wmlab.config.models import Backbones, Tokenizer
 from wmlab.config.problems import near_match
 from wmlab.config.recipes import GrpoSettings, SftSettings
@@ -23,6 +23,8 @@ from wmlab.domains.registry import DOMAINS
 
 SFT_METHOD = "w2w"
 COPY_METHOD = "copy"
+SUPERVISED = (SFT_METHOD, CONTROL_METHOD, MEMORY_METHOD)
+"""World models that no reward trained; the other methods are keys of ``methods``."""
 
 
 class StudyConfig(Section):
@@ -56,14 +58,14 @@ class StudyConfig(Section):
         study = self.study
         _known("study.domains", study.domains, [n for n in DOMAINS if getattr(self.domains, n) is not None])
         _known("study.backbones", study.backbones, self.backbones)
-        _known("study.methods", study.methods, [SFT_METHOD, MEMORY_METHOD, *self.methods])
+        _known("study.methods", study.methods, [*SUPERVISED, *self.methods])
         _known("study.agents", study.agents, self.agents)
         _known("study.reference_agent", [study.reference_agent], self.agents)
         for seed in study.rollout_seeds:
             if seed not in study.seeds:
                 raise ValueError(f"study.rollout_seeds: {seed} is not one of study.seeds {study.seeds}")
         _known("stats.target", [self.stats.target], study.methods)
-        for name in (SFT_METHOD, MEMORY_METHOD, COPY_METHOD):
+        for name in (*SUPERVISED, COPY_METHOD):
             if name in self.methods:
                 raise ValueError(f"methods.{name}: the name is taken (w2w is the SFT model); choose another")
         for name, agent in self.agents.items():

@@ -20,6 +20,9 @@ from wmlab.metrics.text import exact_match, rouge_l, token_f1
 
 METRICS = ("ssf", "em", "f1", "rouge_l")
 RESAMPLES = 10_000
+REMOVAL_KEYS = (
+    *("n", "n_tasks", "n_with_block", "mean_tokens", "metrics", "found", "levels", "tasks", "removal"),
+)
 Scores = Mapping[str, Mapping[str, float]]
 """Transition to metric to score."""
 
@@ -49,7 +52,8 @@ def removed(
 ) -> dict[str, Any]:
     """Means with and without memory, SSF by how the memory was found, and at every share of removal.
 
-    ``records`` are retrieval records by transition. Raises InputError naming ``source`` when predictions with
+    ``records`` are retrieval records by transition; ``tasks`` has a task's number of transitions and its sums of
+    SSF with memory and without. Raises InputError naming ``source`` when predictions with
     and without memory, records and transitions are not of the same rows.
     """
     gold = {row["transition_id"]: row for row in transitions}
@@ -79,6 +83,10 @@ def removed(
             for way, n in sorted(ways.items())
         },
         "levels": dict(sorted(_levels(records).items())),
+        "tasks": {
+            task: [len(group), *(sum(found[name]["ssf"] for name in group) for found in (told, bare))]
+            for task, group in sorted(by_task.items())
+        },
         "removal": [{"share": share, "ssf": _mixed(share, told, bare, by_task, seed)} for share in shares],
     }
 

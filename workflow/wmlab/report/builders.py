@@ -73,7 +73,7 @@ def _grouped(items: Sequence[Loaded], by_agent: bool) -> list[list[Loaded]]:
     return list(groups.values())
 
 
-def _notes(items: Sequence[Loaded]) -> list[str]:
+def notes_on(items: Sequence[Loaded]) -> list[str]:
     """Footnotes on methods and seeds."""
     notes = [METHOD_NOTES[m] for m in ordered_methods(i.identity.method for i in items) if m in METHOD_NOTES]
     several = {i.identity.seed for i in items if i.identity.method not in {"w2w", "copy"}}
@@ -125,7 +125,7 @@ def single_step(items: Sequence[Loaded], methods: Sequence[str] = ()) -> Table:
         *_read_by_models(items),
         "errors: scores that failed; a failed score is left out and counted, never a number.",
         _MARKS,
-        *_notes(items),
+        *notes_on(items),
     ]
     return with_marks(Table("single_step", title, columns, tuple(rows), tuple(notes)))
 
@@ -220,7 +220,7 @@ def task_level(cells: Sequence[Loaded], methods: Sequence[str] = (), allow_incom
             f"[low, high]: interval over the cell's Real-successful tasks ({'; '.join(how) or '95 %'})."
         )
     notes += [incomplete] if incomplete else []
-    notes += [_MARKS.replace("block", "agent's block"), *_notes(cells)]
+    notes += [_MARKS.replace("block", "agent's block"), *notes_on(cells)]
     return with_marks(Table("task_level", title, columns, rows, tuple(notes)))
 
 
@@ -257,7 +257,7 @@ def calibration(
         "errors: tasks whose episode failed; they count as failures.",
         *([incomplete] if incomplete else []),
         _MARKS.replace("block", "agent's block"),
-        *_notes(cells),
+        *notes_on(cells),
     ]
     return with_marks(Table("calibration", title, columns, rows, tuple(notes)))
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 STUDY_TABLES = (
     "task_level",
     "single_step",
+    "state_fidelity",
     "calibration",
     "sign_tests",
     "bootstrap",
     "grpo_objective",
+    "memory_gain",
     "memory",
     "real_floor",
 )
-"""Results of the study's models; ``grpo_objective`` only where something is trained by GRPO."""
+"""Results of the study's models; those of GRPO and of memory only where a model has it."""
 
 PERTURB_TABLES = ("perturb_contrast", "perturb_metrics", "perturb_rewards")
 """Decision-critical perturbations (behr.txt, Tables 1, 15 and 16)."""
@@ -36,6 +38,8 @@ STUDY_FIGURES = (
     "episode_lengths",
     "training_curves",
     "sft_curves",
+    "memory_removal",
+    "memory_dropout",
 )
 PERTURB_FIGURES = ("perturb_contrast",)
 SSF_FIGURES = ("ssf_stress",)

@@ -49,7 +49,8 @@ class Loaded:
 def identity_of(path: str | Path) -> Identity:
     """Identity from the place of ``path`` in the result tree.
 
-    ``models/{D}/agents/{A}/file`` and ``rollout/{D}/real/{A}/file`` give a domain and an agent only.
+    ``models/{D}/agents/{A}/file`` and ``rollout/{D}/real/{A}/file`` give a domain and an agent only,
+    ``memory/{D}/{B}/{M}/file`` a method with all its seeds.
     Raises InputError when the path has no such place.
     """
     parts = PurePath(path).parts
@@ -60,6 +61,8 @@ def identity_of(path: str | Path) -> Identity:
             return Identity(parts[index - 3], parts[index - 2], parts[index - 1], int(seed.group(1)), agent)
     if len(parts) >= 4 and parts[-3] in {"agents", "real"}:
         return Identity(parts[-4], agent=parts[-2])
+    if len(parts) >= 5 and parts[-5] == "memory":
+        return Identity(parts[-4], parts[-3], parts[-2])
     raise InputError.at(
         path,
         "its study cell cannot be read from its place",

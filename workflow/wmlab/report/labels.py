@@ -10,6 +10,7 @@ METHOD_LABELS = {
     "f1": "F1",
     "em": "EM (SurR)",
     "behr": "BehR",
+    "more_sft": "W2W+",
     "mem_sft": "Mem-SFT",
     "mem_behr": "Mem-BehR",
 }
@@ -21,6 +22,7 @@ METHOD_NOTES = {
     "f1": "F1: GRPO with the token F1 reward.",
     "em": "EM (SurR): GRPO with the exact-match reward.",
     "behr": "BehR: GRPO with the behaviour-consistency reward.",
+    "more_sft": "W2W+: W2W after as many further steps as Mem-SFT, without memory: its control.",
     "mem_sft": "Mem-SFT: W2W after learning to read memory blocks, and asked with them.",
     "mem_behr": "Mem-BehR: GRPO with the behaviour-consistency reward from Mem-SFT, with memory blocks.",
 }

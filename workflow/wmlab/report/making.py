@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from wmlab.errors import InputError
 from wmlab.io.provenance import write_meta
+from wmlab.memory.removal import REMOVAL_KEYS
 from wmlab.report import builders, memory, metric_tables, suite
 from wmlab.report.contents import FIGURES, TABLES
 from wmlab.report.inputs import load_cells, load_objects, load_rows, read_object, require, require_files
@@ -43,6 +44,7 @@ def make_tables(
     stats: Path | None,
     heldout: Sequence[str],
     removals: Sequence[str],
+    gains: Sequence[str],
     perturb: Sequence[str],
     stress: Path | None,
     audit: Path | None,
@@ -53,11 +55,12 @@ def make_tables(
 ) -> list[Table]:
     """Build every table first, so that nothing is written when one refuses; then write them all."""
     single = [str(path) for path in (stats, stress, audit) if path is not None]
-    require_files([*scores, *cells, *heldout, *removals, *perturb, *single])
+    require_files([*scores, *cells, *heldout, *removals, *gains, *perturb, *single])
     makers: dict[str, Callable[[], Table]] = {}
     if scores:
         models = load_objects(scores, builders.SUMMARY_KEYS)
         makers["single_step"] = lambda: builders.single_step(models, methods)
+        makers["state_fidelity"] = lambda: memory.state_fidelity(models, methods)
     if cells:
         loaded = load_cells(cells)
         makers["task_level"] = lambda: builders.task_level(loaded, methods, allow_incomplete)
@@ -71,8 +74,11 @@ def make_tables(
         runs = load_objects(heldout, builders.HELDOUT_KEYS)
         makers["grpo_objective"] = lambda: builders.grpo_objective(runs)
     if removals:
-        asked = load_objects(removals, memory.REMOVAL_KEYS)
+        asked = load_objects(removals, REMOVAL_KEYS)
         makers["memory"] = lambda: memory.memory(asked)
+    if gains:
+        given = load_objects(gains, memory.GAIN_KEYS)
+        makers["memory_gain"] = lambda: memory.memory_gain(given)
     makers |= _metric_tables(perturb, stress, audit)
     names = _chosen(only, TABLES, list(makers), "table")
     made = [makers[name]() for name in names]
@@ -120,6 +126,7 @@ def make_figures(
     cells: Sequence[str],
     stats: Path | None,
     episodes: Sequence[str],
+    gains: Sequence[str],
     perturb: Sequence[str],
     stress: Path | None,
     only: Sequence[str],
@@ -129,9 +136,10 @@ def make_figures(
     """Draw every figure first, then write them all."""
     from wmlab.report.figures import canvas, lengths, metrics, ranks, training
     from wmlab.report.figures import cells as cell_figures
+    from wmlab.report.figures import memory as memory_figures
 
     single = [str(path) for path in (stats, stress) if path is not None]
-    require_files([*curves, *cells, *episodes, *perturb, *single])
+    require_files([*curves, *cells, *episodes, *gains, *perturb, *single])
     makers: dict[str, Callable[[], Drawing]] = {}
     if curves:
         runs = load_rows(curves)
@@ -147,6 +155,10 @@ def make_figures(
     if episodes:
         rolled = load_rows(episodes)
         makers["episode_lengths"] = lambda: lengths.episode_lengths(rolled)
+    if gains:
+        given = load_objects(gains, memory.GAIN_KEYS)
+        makers["memory_removal"] = lambda: memory_figures.memory_removal(given)
+        makers["memory_dropout"] = lambda: memory_figures.memory_dropout(given)
     if perturb:
         studies = metric_tables.load_perturbations(perturb)
         makers["perturb_contrast"] = lambda: metrics.perturb_contrast(studies)

@@ -33,6 +33,7 @@ METHOD_COLOURS = {
     "f1": "#009E73",
     "em": "#CC79A7",
     "behr": "#0072B2",
+    "more_sft": BLACK,
     "mem_sft": "#D55E00",
     "mem_behr": "#56B4E9",
 }
@@ -42,10 +43,11 @@ METHOD_MARKERS = {
     "f1": "^",
     "em": "D",
     "behr": "o",
+    "more_sft": "<",
     "mem_sft": "v",
     "mem_behr": "P",
 }
-_SPARE_COLOURS = ("#F0E442", BLACK)
+_SPARE_COLOURS = ("#F0E442",)
 _SPARE_MARKERS = ("X", "*")
 AGENT_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 
