@@ -345,3 +345,7 @@ def test_grpo_reads_memory_and_its_reward_does_not() -> None:
     assert first.chat[-1]["content"].startswith("[BEGIN TEXTWORLD_MEMORY]\n")
     assert first.item.history == tiny.history(0) and first.ids == lm.encode(first.chat)
     assert [prompt.chat for prompt in others] == [tiny.history(1), tiny.history(2)]
+    # What max_prompt_tokens bounds: the same transitions are learnt from with memory and without.
+    bare = prompts_of(lm, transitions())
+    assert [prompt.history_tokens for prompt in (first, *others)] == [len(prompt.ids) for prompt in bare]
+    assert first.history_tokens < len(first.ids)

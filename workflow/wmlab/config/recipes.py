@@ -126,7 +126,7 @@ class GrpoSettings(Recipe):
     )
     max_prompt_tokens: Count = Field(
         default=4096,
-        description="training transitions with a longer history are left out and counted, tokens",
+        description="training transitions with a longer history are left out and counted; tokens without memory",
     )
     max_new_tokens: Count = Field(default=192, description="longest sampled observation, tokens")
     max_grad_norm: Positive = Field(default=1.0, description="largest gradient norm")

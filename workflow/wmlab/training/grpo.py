@@ -110,12 +110,13 @@ def policy_loss(
 class Prompt:
     """A training or held-out transition ready for the policy: ``chat``, ``ids`` are what the policy reads.
 
-    Rewards read the plain history of ``item``; a memory block is in the policy's chat only.
+    Rewards read the plain history of ``item``, of ``history_tokens``; a memory block is in the policy's chat only.
     """
 
     item: RewardInput
     chat: list[dict[str, Any]]
     ids: list[int]
+    history_tokens: int
 
 
 def prompts_of(
@@ -124,14 +125,13 @@ def prompts_of(
     """Rewardable transitions: those with a next action."""
     rows = [row for row in transitions if row["next_action"]]
     chats = prompts(memory, ((row["history"], row["task_id"]) for row in rows))
-    return [
-        Prompt(
-            RewardInput(row["domain"], row["history"], row["observation"], row["next_action"]),
-            chat,
-            lm.encode(chat),
-        )
-        for row, chat in zip(rows, chats, strict=True)
-    ]
+    found = []
+    for row, chat in zip(rows, chats, strict=True):
+        item = RewardInput(row["domain"], row["history"], row["observation"], row["next_action"])
+        ids = lm.encode(chat)
+        plain = len(ids) if chat == row["history"] else len(lm.encode(row["history"]))
+        found.append(Prompt(item, chat, ids, plain))
+    return found
 
 
 class Grpo:

@@ -125,7 +125,8 @@ def run_grpo(
     rows = read_table(transitions, "transitions")
     memory = open_memory(bank, shown, rows, transitions, policy.tokenizer)
     offered = prompts_of(policy, rows, memory)
-    prompts = [prompt for prompt in offered if len(prompt.ids) <= recipe.max_prompt_tokens]
+    # Measured without memory blocks: a method learns from the same transitions with memory and without.
+    prompts = [prompt for prompt in offered if prompt.history_tokens <= recipe.max_prompt_tokens]
     if offered and not prompts:
         raise InputError.at(
             transitions,
