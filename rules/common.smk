@@ -24,6 +24,7 @@ from wmlab.config.memory import CONTROL_METHOD, MEMORY_METHOD
 from wmlab.config.plan import Plan
 from wmlab.errors import InputError
 from wmlab.io.fingerprint import fingerprint
+from wmlab.report.contents import MEMORY_FIGURES, MEMORY_TABLES
 from wmlab.skills.bank import bundled
 
 # Snakemake lists the overlays of the command line first; the last file has the last word.

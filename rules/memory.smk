@@ -10,6 +10,7 @@ rule memory:
     input:
         PLAN.gains(),
         PLAN.memory_exports(),
+        PLAN.memory_reports(),
 
 
 rule memory_bank:
@@ -217,6 +218,72 @@ rule memory_gain:
         "python -m wmlab memory gain {params.removals} {params.plain} {params.method}"
         " --transitions {input.transitions:q} --seed {params.seed} --out {output.gain:q}"
         " 2>&1 | tee {log:q}"
+
+
+rule memory_tables:
+    input:
+        summaries=PLAN.summaries(),
+        removals=PLAN.removals(),
+        gains=PLAN.gains(),
+    output:
+        expand(
+            "<results>/tables/{name}.{kind}",
+            name=MEMORY_TABLES,
+            kind=["csv", "md", "tex", "json"],
+        ),
+    log:
+        "<logs>/memory_tables.log",
+    benchmark:
+        "<benchmarks>/memory_tables.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: threads_of("light")
+    resources:
+        **request("light"),
+    params:
+        summaries=lambda w, input: repeated("--scores", input.summaries),
+        removals=lambda w, input: repeated("--removals", input.removals),
+        gains=lambda w, input: repeated("--gains", input.gains),
+        methods=",".join(PLAN.study.methods),
+        only=",".join(MEMORY_TABLES),
+        folder=subpath(output[0], parent=True),
+        code=fingerprint("wmlab.cli.report:tables"),
+    message:
+        "Write the tables of world memory"
+    shell:
+        "python -m wmlab report tables {params.summaries} {params.removals} {params.gains}"
+        " --methods {params.methods} --only {params.only} --out-dir {params.folder:q}"
+        " 2>&1 | tee {log:q}"
+
+
+rule memory_figures:
+    input:
+        gains=PLAN.gains(),
+    output:
+        expand(
+            "<results>/figures/{name}.{kind}",
+            name=MEMORY_FIGURES,
+            kind=["pdf", "svg", "csv"],
+        ),
+    log:
+        "<logs>/memory_figures.log",
+    benchmark:
+        "<benchmarks>/memory_figures.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: threads_of("light")
+    resources:
+        **request("light"),
+    params:
+        gains=lambda w, input: repeated("--gains", input.gains),
+        only=",".join(MEMORY_FIGURES),
+        folder=subpath(output[0], parent=True),
+        code=fingerprint("wmlab.cli.report:figures"),
+    message:
+        "Draw the figures of world memory"
+    shell:
+        "python -m wmlab report figures {params.gains} --only {params.only}"
+        " --out-dir {params.folder:q} 2>&1 | tee {log:q}"
 
 
 rule memory_online:

@@ -29,8 +29,6 @@ rule report_tables:
         cells=PLAN.cells(),
         stats="<results>/stats/stats.json",
         heldout=PLAN.heldout(),
-        removals=PLAN.removals(),
-        gains=PLAN.gains(),
     output:
         expand(
             "<results>/tables/{name}.{kind}",
@@ -50,16 +48,15 @@ rule report_tables:
         summaries=lambda w, input: repeated("--scores", input.summaries),
         cells=lambda w, input: repeated("--cells", input.cells),
         heldout=lambda w, input: repeated("--heldout", input.heldout),
-        removals=lambda w, input: repeated("--removals", input.removals),
-        gains=lambda w, input: repeated("--gains", input.gains),
         methods=",".join(PLAN.study.methods),
+        only=",".join(PLAN.tables()),
         folder=subpath(output[0], parent=True),
         code=fingerprint("wmlab.cli.report:tables"),
     message:
         "Write the tables"
     shell:
         "python -m wmlab report tables {params.summaries} {params.cells} {params.heldout}"
-        " {params.removals} {params.gains} --stats {input.stats:q} --methods {params.methods} --out-dir {params.folder:q}"
+        " --stats {input.stats:q} --methods {params.methods} --only {params.only} --out-dir {params.folder:q}"
         " 2>&1 | tee {log:q}"
 
 
@@ -69,7 +66,6 @@ rule report_figures:
         cells=PLAN.cells(),
         stats="<results>/stats/stats.json",
         episodes=PLAN.played(),
-        gains=PLAN.gains(),
     output:
         expand(
             "<results>/figures/{name}.{kind}",
@@ -89,14 +85,13 @@ rule report_figures:
         curves=lambda w, input: repeated("--curves", input.curves),
         cells=lambda w, input: repeated("--cells", input.cells),
         episodes=lambda w, input: repeated("--episodes", input.episodes),
-        gains=lambda w, input: repeated("--gains", input.gains),
         folder=subpath(output[0], parent=True),
         code=fingerprint("wmlab.cli.report:figures"),
     message:
         "Draw the figures"
     shell:
         "python -m wmlab report figures {params.curves} {params.cells} {params.episodes}"
-        " {params.gains} --stats {input.stats:q} --out-dir {params.folder:q} 2>&1 | tee {log:q}"
+        " --stats {input.stats:q} --out-dir {params.folder:q} 2>&1 | tee {log:q}"
 
 
 rule site:
@@ -105,6 +100,7 @@ rule site:
         tables=rules.report_tables.output,
         figures=rules.report_figures.output,
         audits=[rules.perturb.input, rules.ssf.input],
+        memory=PLAN.memory_reports(),
         cells="<results>/stats/cells.parquet",
         stats="<results>/stats/stats.json",
     output:

@@ -337,9 +337,37 @@ def test_memory_in_the_plan(tmp_path: Path) -> None:
     assert plan.bank_predictions("webshop", "tiny") == []
     assert plan.bank_predictions("textworld", "tiny")[0].endswith("w2w/seed0/baseline.parquet")
     assert plan.curator() == {"curator-url": "http://h/v1", "curator-model": "a b"}
-    assert len(plan.removals()) == 8 and len(plan.removals("behr")) == 0 and "memory" in plan.tables()
+    assert len(plan.removals()) == 8 and len(plan.removals("behr")) == 0
     assert len(plan.memory_exports()) == 2 and len(plan.online_gains()) == 8
-    assert "memory" not in Plan(study(tmp_path, {"study": {"methods": ["w2w", "behr"]}})).tables()
+    assert plan.gains("mem_sft") == [
+        f"results/study/memory/{domain}/tiny/mem_sft/gain.json" for domain in ("textworld", "webshop")
+    ]
+    assert "results/study/tables/state_fidelity.json" in plan.memory_reports()
+    without = Plan(study(tmp_path, {"study": {"methods": ["w2w", "behr"]}}))
+    assert without.memory_reports() == [] == without.gains()
+
+
+@pytest.mark.parametrize(
+    ("methods", "plain"),
+    [
+        (["w2w", "behr", "f1", "mem_sft", "mem_behr"], {"mem_sft": "w2w", "mem_behr": "behr"}),
+        (["w2w", "f1", "more_sft", "mem_sft", "mem_behr"], {"mem_sft": "more_sft", "mem_behr": "more_sft"}),
+        (["w2w", "mem_sft", "mem_behr"], {"mem_sft": "w2w", "mem_behr": "w2w"}),
+        (["mem_sft"], {"mem_sft": None}),
+    ],
+)
+def test_memory_is_compared_with_the_nearest_without(
+    tmp_path: Path, methods: list[str], plain: dict[str, str | None]
+) -> None:
+    overlay = {"study": {"methods": methods, "seeds": [0, 3]}, "stats": {"target": methods[0]}}
+    plan = Plan(study(tmp_path, overlay))
+    assert {name: plan.plain(name) for name in plain} == plain
+    # The control has a model of every seed, W2W one, and each comes with the predictions of its own.
+    counts = {"more_sft": 2, "w2w": 1, "behr": 2, None: 0}
+    for name, other in plain.items():
+        assert len(plan.plain_predictions("webshop", "tiny", name)) == counts[other]
+    assert "more_sft" not in plan.methods and not plan.with_memory("more_sft")
+    assert plan.banks("webshop", "tiny", "more_sft") == []
 
 
 def test_models_behind_metrics(tmp_path: Path) -> None:

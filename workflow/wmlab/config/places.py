@@ -9,6 +9,8 @@ from wmlab.config.matrix import SFT_SEED, Matrix
 from wmlab.config.memory import MEMORY_METHOD
 from wmlab.config.root import SFT_METHOD
 from wmlab.report.contents import (
+    MEMORY_FIGURES,
+    MEMORY_TABLES,
     PERTURB_FIGURES,
     PERTURB_TABLES,
     SSF_FIGURES,
@@ -168,15 +170,20 @@ class Places(Matrix):
         return real + imagined
 
     def tables(self) -> list[str]:
-        """Names of the tables of the models; those of GRPO and of memory only where a model has it."""
-        memory = bool(self.memory_models())
-        there = {"grpo_objective": bool(self.methods), "memory": memory, "memory_gain": memory}
+        """Names of the tables of the models; that of GRPO only where something is trained by it."""
+        there = {"grpo_objective": bool(self.methods)}
         return [name for name in STUDY_TABLES if there.get(name, True)]
 
     def figures(self) -> list[str]:
-        """Names of the figures of the models; those of memory only where a model has it."""
-        memory = bool(self.memory_models())
-        return [name for name in STUDY_FIGURES if memory or not name.startswith("memory_")]
+        """Names of the figures of the models."""
+        return list(STUDY_FIGURES)
+
+    def memory_reports(self) -> list[str]:
+        """What the report shows of world memory: nothing where no model has it."""
+        if not self.memory_models():
+            return []
+        tables = [f"{self.root}/tables/{name}.json" for name in MEMORY_TABLES]
+        return tables + [f"{self.root}/figures/{name}.svg" for name in MEMORY_FIGURES]
 
     def audit_tables(self, part: str) -> list[str]:
         """Names of the tables that judge the metrics, of the part ``perturb`` or ``ssf``, as far as it has data."""

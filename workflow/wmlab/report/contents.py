@@ -5,16 +5,16 @@ from __future__ import annotations
 STUDY_TABLES = (
     "task_level",
     "single_step",
-    "state_fidelity",
     "calibration",
     "sign_tests",
     "bootstrap",
     "grpo_objective",
-    "memory_gain",
-    "memory",
     "real_floor",
 )
-"""Results of the study's models; those of GRPO and of memory only where a model has it."""
+"""Results of the study's models; ``grpo_objective`` only where something is trained by GRPO."""
+
+MEMORY_TABLES = ("state_fidelity", "memory_gain", "memory")
+"""World memory, where a model has it (memwm.txt, Table 1, Figures 4 and 6)."""
 
 PERTURB_TABLES = ("perturb_contrast", "perturb_metrics", "perturb_rewards")
 """Decision-critical perturbations (behr.txt, Tables 1, 15 and 16)."""
@@ -29,7 +29,7 @@ SSF_TABLES = (
 )
 """Stress test and audits of the state metrics (memwm.txt, Figure 3, Tables 6, 7, 8 and 5)."""
 
-TABLES = (*STUDY_TABLES, *PERTURB_TABLES, *SSF_TABLES)
+TABLES = (*STUDY_TABLES, *MEMORY_TABLES, *PERTURB_TABLES, *SSF_TABLES)
 
 STUDY_FIGURES = (
     "crpw_cells",
@@ -38,9 +38,8 @@ STUDY_FIGURES = (
     "episode_lengths",
     "training_curves",
     "sft_curves",
-    "memory_removal",
-    "memory_dropout",
 )
+MEMORY_FIGURES = ("memory_removal", "memory_dropout")
 PERTURB_FIGURES = ("perturb_contrast",)
 SSF_FIGURES = ("ssf_stress",)
-FIGURES = (*STUDY_FIGURES, *PERTURB_FIGURES, *SSF_FIGURES)
+FIGURES = (*STUDY_FIGURES, *MEMORY_FIGURES, *PERTURB_FIGURES, *SSF_FIGURES)
