@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from wmlab.lm import server as transport
+from wmlab.lm import transport
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from chat_server import ChatStub, Raw, completion
 from wmlab.errors import InputError
-from wmlab.lm import server as transport
+from wmlab.lm import transport
 from wmlab.lm.answers import AnswerCache, Questions, digest_of
-from wmlab.lm.server import AnswerFailure, ChatServer, ServerFailure
+from wmlab.lm.server import ChatServer
+from wmlab.lm.transport import AnswerFailure, ServerFailure
 
 ASKED = [{"role": "user", "content": "hello \ud800"}]
 

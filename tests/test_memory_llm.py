@@ -9,7 +9,7 @@ import pytest
 from chat_server import ChatStub, Raw
 from memory_rows import opened, said_empty
 from wmlab.errors import InputError, ModelFailure
-from wmlab.lm import server as transport
+from wmlab.lm import transport
 from wmlab.memory.build import Build
 from wmlab.memory.curate import Hints, RuleCurator
 from wmlab.memory.llm import LLMCurator, bucket_json, check_answer

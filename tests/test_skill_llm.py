@@ -9,7 +9,8 @@ import pytest
 from chat_server import ChatStub
 from skill_rows import numbered, solved
 from wmlab.lm.answers import Questions
-from wmlab.lm.server import AnswerFailure, ChatServer, ServerFailure
+from wmlab.lm.server import ChatServer
+from wmlab.lm.transport import AnswerFailure, ServerFailure
 from wmlab.skills.bank import GENERAL, MISTAKE, TASK, Draft
 from wmlab.skills.distil import distil
 from wmlab.skills.llm import MAX_TOKENS, LLMSummariser, as_json, question, read_answer

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from wmlab.cli.score import app
 from wmlab.errors import InputError
 from wmlab.lm.answers import AnswerCache, Questions
-from wmlab.lm.server import AnswerFailure, ChatServer, ServerFailure
+from wmlab.lm.server import ChatServer
+from wmlab.lm.transport import AnswerFailure, ServerFailure
 from wmlab.metrics.score import score_stream
 from wmlab.metrics.ssf import facts
 from wmlab.metrics.ssf.extractor import KINDS, MAX_TOKENS, Extractor, question, read_answer

@@ -16,7 +16,8 @@ from wmlab.io import schemas
 from wmlab.io.tables import read_table, write_table
 from wmlab.lm.answers import Questions
 from wmlab.lm.build import save_model
-from wmlab.lm.server import AnswerFailure, ChatServer
+from wmlab.lm.server import ChatServer
+from wmlab.lm.transport import AnswerFailure
 from wmlab.metrics.bertscore import BertScore
 from wmlab.metrics.judge import MAX_TOKENS, Judge, read_answer
 

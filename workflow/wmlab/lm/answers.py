@@ -21,7 +21,8 @@ from typing import Any, Generic, TypeVar
 
 from wmlab.errors import InputError
 from wmlab.lm.base import Chat
-from wmlab.lm.server import AnswerFailure, ChatServer
+from wmlab.lm.server import ChatServer
+from wmlab.lm.transport import AnswerFailure
 
 T = TypeVar("T")
 KEPT_AFTER = 8

@@ -1,195 +1,27 @@
-"""Chat models behind an OpenAI-compatible endpoint (``POST …/chat/completions``): the one way out to a server.
-
-A request is sent again only for what passes by itself: status 429 and 5xx, a timeout, a lost connection; after
-a pause that doubles, with a random part, or as long as the server asks for. Every request has one deadline and
-every answer a largest size. At most ``concurrency`` requests are under way, whatever the number of threads.
-The key comes from the environment, is sent to the endpoint and shown nowhere.
-
-Two failures, for callers to tell apart: :class:`AnswerFailure` concerns one request, :class:`ServerFailure`
-all of them. Neither is ever a value.
-"""
+"""Chat models behind an OpenAI-compatible server (``POST …/chat/completions``)."""
 
 from __future__ import annotations
 
 import json
-import os
-import random
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from wmlab.errors import InputError, ModelFailure
 from wmlab.lm.base import Chat
-
-if TYPE_CHECKING:
-    import httpx
-
-KEY_VARIABLE = "OPENAI_API_KEY"
-MAX_ANSWER_BYTES = 1 << 20
-BACKOFF_S = 0.2
-LONGEST_PAUSE_S = 30.0
-GIVE_UP = 8
-"""Requests that may fail one after the other, none answered between them, before the server counts as lost."""
-_REFUSED = frozenset({401, 403, 404, 405})
+from wmlab.lm.transport import AnswerFailure, Transport
 
 
-class AnswerFailure(ModelFailure):
-    """One request got no usable answer."""
-
-
-class ServerFailure(ModelFailure):
-    """The server cannot be used: refused key, unknown model or route, or out of reach."""
-
-
-class _Passing(Exception):
-    """What may pass by itself, and how many seconds the server asked to wait."""
-
-    def __init__(self, said: str, pause: float | None = None) -> None:
-        super().__init__(said)
-        self.pause = pause
-
-
-def _pause_of(header: str | None) -> float | None:
-    """Seconds of a Retry-After header; None for a date or anything else."""
-    try:
-        return min(LONGEST_PAUSE_S, max(0.0, float(header))) if header else None
-    except ValueError:
-        return None
-
-
-@dataclass
-class ChatServer:
-    """``model`` at ``url`` (``…/v1``), asked greedily. ``timeout`` is seconds a request may take in all.
-
-    ``purpose`` names the caller in messages. Safe for threads.
-    """
-
-    url: str
-    model: str
-    purpose: str = "model"
-    timeout: float = 60.0
-    attempts: int = 4
-    concurrency: int = 8
-    _client: httpx.Client | None = field(default=None, repr=False)
-    _lost: int = field(default=0, repr=False)
-
-    def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError(
-                f"{self.purpose} {self.url[:100]!r}: not a URL; give one like http://127.0.0.1:8000/v1"
-            )
-        if parts.username or parts.query or parts.fragment:
-            raise InputError(
-                f"{self.purpose}: its URL holds more than an address; put the key into {KEY_VARIABLE} only"
-            )
-        if not self.model.strip():
-            raise InputError(f"{self.purpose}: the model has no name; give the one the server lists")
-        if self.timeout <= 0 or self.attempts < 1 or self.concurrency < 1:
-            raise InputError(f"{self.purpose}: timeout must be above 0, attempts and concurrency at least 1")
-        self._slots = threading.BoundedSemaphore(self.concurrency)
-        self._lock = threading.Lock()
+class ChatServer(Transport):
+    """A chat model, asked greedily. Safe for threads."""
 
     def ask(self, chat: Chat, max_tokens: int) -> str:
         """The text of one completion. Raises AnswerFailure or ServerFailure."""
         body = {"model": self.model, "messages": chat, "temperature": 0.0, "max_tokens": max_tokens}
-        with self._slots:
-            for attempt in range(1, self.attempts + 1):
-                if self._lost >= GIVE_UP:
-                    raise ServerFailure(
-                        f"{self._where}: {GIVE_UP} requests in a row failed; check the server"
-                    )
-                try:
-                    status, content = self._send(body)
-                except _Passing as error:
-                    if attempt == self.attempts:
-                        self._count(failed=True)
-                        raise AnswerFailure(
-                            f"{self._where}: no answer after {attempt} attempts ({error})"
-                        ) from None
-                    backoff = BACKOFF_S * 2 ** (attempt - 1) * (1.0 + random.random())
-                    time.sleep(backoff if error.pause is None else error.pause)
-                    continue
-                return self._text(status, content)
-        raise AssertionError("every attempt returns or raises")
-
-    def ask_all(self, chats: list[Chat], max_tokens: int) -> list[str | AnswerFailure]:
-        """Completions in order, several at a time. Raises ServerFailure when the server cannot be used."""
-
-        def one(chat: Chat) -> str | AnswerFailure:
-            try:
-                return self.ask(chat, max_tokens)
-            except AnswerFailure as failure:
-                return failure
-
-        if len(chats) < 2 or self.concurrency == 1:
-            return [one(chat) for chat in chats]
-        with ThreadPoolExecutor(min(self.concurrency, len(chats))) as pool:
-            try:
-                return list(pool.map(one, chats))
-            except ServerFailure:
-                pool.shutdown(cancel_futures=True)  # a refusal is heard once, not for every question
-                raise
-
-    @property
-    def _where(self) -> str:
-        return f"{self.purpose} {self.url}"
-
-    def _count(self, *, failed: bool) -> None:
-        with self._lock:
-            self._lost = self._lost + 1 if failed else 0
-
-    def _open(self) -> httpx.Client:
-        import httpx
-
-        with self._lock:
-            if self._client is None:
-                limits = httpx.Limits(max_connections=self.concurrency)
-                self._client = httpx.Client(timeout=self.timeout, limits=limits)
-            return self._client
-
-    def _send(self, body: dict[str, Any]) -> tuple[int, bytes]:
-        """Status and content of one attempt, whole and in time. Raises _Passing, or AnswerFailure when too long."""
-        import httpx
-
-        key = os.environ.get(KEY_VARIABLE)
-        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-        url = f"{self.url.rstrip('/')}/chat/completions"
-        deadline = time.monotonic() + self.timeout
-        asked, content = json.dumps(body).encode(), b""  # ASCII: a lone surrogate has no UTF-8
-        try:
-            with self._open().stream("POST", url, content=asked, headers=headers) as answer:
-                status = answer.status_code
-                if status == 429 or status >= 500:
-                    raise _Passing(f"status {status}", _pause_of(answer.headers.get("Retry-After")))
-                for part in answer.iter_bytes():
-                    content += part
-                    if len(content) > MAX_ANSWER_BYTES:
-                        raise AnswerFailure(f"{self._where}: an answer of more than {MAX_ANSWER_BYTES} bytes")
-                    if time.monotonic() > deadline:
-                        raise _Passing("timeout")
-        except httpx.TransportError as error:
-            raise _Passing(
-                "timeout" if isinstance(error, httpx.TimeoutException) else type(error).__name__
-            ) from None
-        except httpx.DecodingError:
-            raise AnswerFailure(f"{self._where}: its answer cannot be decoded") from None
-        return status, content
-
-    def _text(self, status: int, content: bytes) -> str:
-        if status in _REFUSED:
-            raise ServerFailure(
-                f"{self._where}: status {status}; check the address, the model's name and {KEY_VARIABLE}"
-            )
-        self._count(failed=False)
-        if status != 200:
-            raise AnswerFailure(f"{self._where}: status {status}")
+        content = self.request("chat/completions", body)
         try:
             text = json.loads(content)["choices"][0]["message"]["content"]
             (text or "").encode()  # escapes may spell a lone surrogate, which no file can hold
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-            raise AnswerFailure(f"{self._where}: its answer is no chat completion") from None
+            raise AnswerFailure(f"{self.where}: its answer is no chat completion") from None
         return str(text or "")
+
+    def ask_all(self, chats: list[Chat], max_tokens: int) -> list[str | AnswerFailure]:
+        """Completions in order, several at a time. Raises ServerFailure when the server cannot be used."""
+        return self.each(lambda chat: self.ask(chat, max_tokens), chats)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wmlab.lm.answers import json_answer
-from wmlab.lm.server import AnswerFailure, ChatServer
+from wmlab.lm.server import ChatServer
+from wmlab.lm.transport import AnswerFailure
 from wmlab.memory.bank import show_key
 from wmlab.memory.curate import HINT_CHARACTERS, Hints, RuleCurator, ranked
 from wmlab.memory.evidence import object_ids

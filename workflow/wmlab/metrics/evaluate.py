@@ -8,7 +8,7 @@ from typing import Any
 
 from wmlab.errors import InputError
 from wmlab.io.progress import Progress
-from wmlab.lm.server import AnswerFailure
+from wmlab.lm.transport import AnswerFailure
 from wmlab.metrics.predictable import is_predictable
 from wmlab.metrics.ssf import compare_facts, ssf
 from wmlab.metrics.ssf.extractor import Extractor

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from wmlab.lm.answers import Questions, json_answer
 from wmlab.lm.base import Chat
-from wmlab.lm.server import AnswerFailure
+from wmlab.lm.transport import AnswerFailure
 
 MAX_TOKENS = 32
 _TASK = """\

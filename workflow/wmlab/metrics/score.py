@@ -20,7 +20,7 @@ import orjson
 
 from wmlab.errors import EnvironmentFailure, InputError
 from wmlab.io.executor import spawned
-from wmlab.lm.server import AnswerFailure
+from wmlab.lm.transport import AnswerFailure
 from wmlab.metrics import ssf, text
 from wmlab.metrics.ssf.extractor import Extractor
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from wmlab.lm.answers import Questions, json_answer
 from wmlab.lm.base import Chat
-from wmlab.lm.server import AnswerFailure
+from wmlab.lm.transport import AnswerFailure
 from wmlab.memory.evidence import object_ids
 from wmlab.skills.bank import GENERAL, MISTAKE, TASK, Draft
 from wmlab.skills.packs import ACROSS, Pack

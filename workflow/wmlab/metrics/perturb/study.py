@@ -17,7 +17,7 @@ import numpy as np
 
 from wmlab.errors import InputError
 from wmlab.io.progress import Progress
-from wmlab.lm.server import AnswerFailure
+from wmlab.lm.transport import AnswerFailure
 from wmlab.metrics.perturb.decision import PERTURBATIONS, Decision, find_target, perturb
 from wmlab.metrics.ssf import PARSERS, ssf
 from wmlab.metrics.text import exact_match, rouge_l, token_f1

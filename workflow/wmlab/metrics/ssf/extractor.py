@@ -24,7 +24,7 @@ from wmlab.domains.base import SUCCESS_MARKER
 from wmlab.errors import InputError
 from wmlab.lm.answers import Questions
 from wmlab.lm.base import Chat
-from wmlab.lm.server import AnswerFailure
+from wmlab.lm.transport import AnswerFailure
 from wmlab.metrics.ssf import Facts, facts
 from wmlab.metrics.ssf.scan import flatten
 from wmlab.metrics.ssf.schema import DOMAINS, added_words, forms
