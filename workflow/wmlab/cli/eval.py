@@ -10,7 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from wmlab.cli.options import Cache, Concurrency, Encoder, EncoderLayer
+from wmlab.cli.options import (
+    Cache,
+    Concurrency,
+    Encoder,
+    EncoderLayer,
+    ReferenceCache,
+    ReferenceModel,
+    ReferenceUrls,
+)
 
 app = typer.Typer(
     help="Consistency with Real over a frozen panel; perturbation studies and audits of the metrics.",
@@ -209,6 +217,9 @@ def perturb(
     ] = None,
     cache: Cache = None,
     concurrency: Concurrency = 8,
+    reference_url: ReferenceUrls = None,
+    reference_model: ReferenceModel = None,
+    reference_cache: ReferenceCache = None,
     seed: Seed = 0,
     threads: Annotated[int, typer.Option("--threads", min=1, help="CPU threads.")] = 1,
 ) -> None:
@@ -222,16 +233,15 @@ def perturb(
     from wmlab.io.provenance import write_meta
     from wmlab.io.tables import read_table, write_table
     from wmlab.lm.answers import Questions
-    from wmlab.lm.hf import HFModel
     from wmlab.metrics.bertscore import BertScore
     from wmlab.metrics.judge import MAX_TOKENS, Judge
     from wmlab.metrics.perturb import study
-    from wmlab.rewards.reference import ReferenceAgent
+    from wmlab.rewards.opened import open_reference, reference_files
 
     started = time.time()
     torch.set_num_threads(threads)
     drawn, skipped = study.draw_samples(read_table(transitions, "transitions"), samples, seed)
-    agent = ReferenceAgent(HFModel.load(reference))
+    agent = open_reference(reference, reference_url or (), reference_model, reference_cache)
     asked: Questions[float] | None = Questions.opened(
         "judge", judge_url, judge_model, MAX_TOKENS, cache, concurrency
     )
@@ -246,7 +256,7 @@ def perturb(
     write_table(out, "perturbations", rows, by_model)
     write_json(summary, result)
     config: dict[str, Any] = {"reference": agent.lm.model_id, "samples": samples}
-    inputs = [transitions, reference / "model.safetensors"]
+    inputs = [transitions, *reference_files(reference)]
     extra: dict[str, Any] = {"reference_calls": agent.calls, "prefill_tokens": agent.prefill_tokens}
     if encoder is not None:
         config |= {"encoder": encoder.name, "encoder_layer": encoder_layer}

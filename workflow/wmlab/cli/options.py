@@ -29,6 +29,19 @@ Cache = Annotated[
 Concurrency = Annotated[
     int, typer.Option("--concurrency", min=1, help="Requests to a model that are under way at once.")
 ]
+ReferenceUrls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reference-url",
+        help="OpenAI-compatible server, …/v1, that scores for the reference agent; repeatable.",
+    ),
+]
+ReferenceModel = Annotated[
+    str | None, typer.Option("--reference-model", help="Its name there; default: the folder's name.")
+]
+ReferenceCache = Annotated[
+    Path | None, typer.Option("--reference-cache", help="File (SQLite) of scores that runs share.")
+]
 Memory = Annotated[Path | None, typer.Option("--memory", help="Bank whose blocks the world model is shown.")]
 MemoryRecipeText = Annotated[
     str, typer.Option("--memory-recipe", help="JSON, or a JSON file: budget, position, dropout.")

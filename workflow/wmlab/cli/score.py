@@ -18,6 +18,9 @@ from wmlab.cli.options import (
     ExtractorKind,
     ExtractorModel,
     ExtractorUrl,
+    ReferenceCache,
+    ReferenceModel,
+    ReferenceUrls,
 )
 
 app = typer.Typer(help="Metrics of predicted states, and rewards.", no_args_is_help=True)
@@ -79,6 +82,9 @@ def rewards(
     parameters: Annotated[
         str, typer.Option("--parameters", help='JSON of reward parameters, e.g. {"scale": 10}.')
     ] = "{}",
+    reference_url: ReferenceUrls = None,
+    reference_model: ReferenceModel = None,
+    reference_cache: ReferenceCache = None,
     threads: Threads = 1,
 ) -> None:
     """Reward candidate next observations.
@@ -106,11 +112,10 @@ def rewards(
     if needs_reference(reward) and reference is not None:
         import torch
 
-        from wmlab.lm.hf import HFModel
-        from wmlab.rewards.reference import ReferenceAgent
+        from wmlab.rewards.opened import open_reference
 
         torch.set_num_threads(threads)
-        agent = ReferenceAgent(HFModel.load(reference))
+        agent = open_reference(reference, reference_url or (), reference_model, reference_cache)
     made = make_reward(reward, chosen, (lambda: agent) if agent is not None else None)
     rows = score_rows(read_jsonl(input_), input_, made, agent)
     write_jsonl(out, rows)
@@ -135,6 +140,9 @@ def predictions(
     extractor_model: ExtractorModel = None,
     cache: Cache = None,
     concurrency: Concurrency = 8,
+    reference_url: ReferenceUrls = None,
+    reference_model: ReferenceModel = None,
+    reference_cache: ReferenceCache = None,
     threads: Threads = 1,
 ) -> None:
     """Score predictions with every single-step metric: EM, F1, ROUGE-L, SSF, BehR, and BERTScore on request.
@@ -147,16 +155,15 @@ def predictions(
     from wmlab.io.atomic import write_json
     from wmlab.io.provenance import write_meta
     from wmlab.io.tables import read_table, write_table
-    from wmlab.lm.hf import HFModel
     from wmlab.metrics.bertscore import BertScore
     from wmlab.metrics.evaluate import score_predictions, summarise
     from wmlab.metrics.ssf.extractor import Extractor
-    from wmlab.rewards.reference import ReferenceAgent
+    from wmlab.rewards.opened import open_reference, reference_files
 
     started = time.time()
     torch.set_num_threads(threads)
     truth = read_table(transitions, "transitions")
-    agent = ReferenceAgent(HFModel.load(reference))
+    agent = open_reference(reference, reference_url or (), reference_model, reference_cache)
     bertscore = BertScore.load(encoder, encoder_layer) if encoder is not None else None
     domain = truth[0]["domain"] if truth else ""
     reader = Extractor.opened(domain, extractor, extractor_url, extractor_model, cache, concurrency)
@@ -174,7 +181,7 @@ def predictions(
     if reader is not None:
         asked |= {"extractor": reader.kind, "extractor_model": reader.model}
         counts["extractor"] = reader.counts
-    inputs = [predictions, transitions, reference / "model.safetensors"]
+    inputs = [predictions, transitions, *reference_files(reference)]
     inputs += [] if encoder is None else [encoder / "model.safetensors"]
     for path in (out, summary):
         write_meta(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from wmlab.cli.options import Memory, MemoryRecipeText
+from wmlab.cli.options import Memory, MemoryRecipeText, ReferenceCache, ReferenceModel, ReferenceUrls
 
 app = typer.Typer(help="Tokenizer, supervised training, GRPO.", no_args_is_help=True)
 
@@ -111,6 +111,9 @@ def grpo(
     reference: Annotated[
         Path | None, typer.Option("--reference", help="Reference agent's folder, for behr rewards.")
     ] = None,
+    reference_url: ReferenceUrls = None,
+    reference_model: ReferenceModel = None,
+    reference_cache: ReferenceCache = None,
     threads: Threads = 1,
     seed: Seed = 0,
     checkpoints: Checkpoints = None,
@@ -126,5 +129,5 @@ def grpo(
 
     run_grpo(
         *(model, transitions, reward, recipe, out, validation, reference, threads, seed, checkpoints),
-        *(memory, memory_recipe),
+        *(memory, memory_recipe, reference_url or (), reference_model, reference_cache),
     )

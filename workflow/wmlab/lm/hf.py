@@ -37,6 +37,15 @@ class HFModel:
         return self._model_id
 
     @property
+    def max_context(self) -> int:
+        """Most tokens the model has positions for."""
+        return int(self.model.config.max_position_embeddings)
+
+    def prefill(self, trees: Sequence[Tree]) -> int:
+        """Tokens that scoring ``trees`` computes: a prefix once for all its branches."""
+        return sum(tree.n_tokens for tree in trees)
+
+    @property
     def end_id(self) -> int:
         """The token that closes a turn."""
         return int(self.tokenizer.eos_token_id)

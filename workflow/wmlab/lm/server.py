@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from wmlab.lm.base import Chat
-from wmlab.lm.transport import AnswerFailure, Transport
+from wmlab.lm.transport import AnswerFailure, Transport, several
 
 
 class ChatServer(Transport):
@@ -24,4 +24,4 @@ class ChatServer(Transport):
 
     def ask_all(self, chats: list[Chat], max_tokens: int) -> list[str | AnswerFailure]:
         """Completions in order, several at a time. Raises ServerFailure when the server cannot be used."""
-        return self.each(lambda chat: self.ask(chat, max_tokens), chats)
+        return several(lambda chat: self.ask(chat, max_tokens), chats, self.concurrency)

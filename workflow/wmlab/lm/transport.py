@@ -16,7 +16,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -43,6 +43,10 @@ class AnswerFailure(ModelFailure):
     """One request got no usable answer."""
 
 
+class NoAnswer(AnswerFailure):
+    """One request passed by unanswered, every time: another server may answer it."""
+
+
 class ServerFailure(ModelFailure):
     """The server cannot be used: refused key, unknown model or route, or out of reach."""
 
@@ -65,7 +69,7 @@ def _pause_of(header: str | None) -> float | None:
 
 @dataclass
 class Transport:
-    """``model`` at ``url`` (``…/v1``). ``timeout`` is seconds a request may take in all.
+    """``model`` at ``url`` (``…/v1``). ``timeout`` is seconds a request may take in all, ``largest`` an answer's bytes.
 
     ``purpose`` names the caller in messages. Safe for threads.
     """
@@ -76,6 +80,7 @@ class Transport:
     timeout: float = 60.0
     attempts: int = 4
     concurrency: int = 8
+    largest: int = MAX_ANSWER_BYTES
     _client: httpx.Client | None = field(default=None, repr=False)
     _lost: int = field(default=0, repr=False)
 
@@ -96,43 +101,48 @@ class Transport:
         self._slots = threading.BoundedSemaphore(self.concurrency)
         self._lock = threading.Lock()
 
-    def request(self, route: str, body: dict[str, Any]) -> bytes:
-        """What ``POST url/route`` answers, with status 200. Raises AnswerFailure or ServerFailure."""
+    def request(self, route: str, body: dict[str, Any] | None) -> bytes:
+        """What ``POST url/route`` answers, with status 200. Raises AnswerFailure or ServerFailure.
+
+        A route that starts with a slash is the server's own, beside ``/v1``; without a body it is a GET.
+        """
+        return self._checked(*self._answered(route, body))
+
+    def status(self, route: str, body: dict[str, Any] | None = None) -> int:
+        """The status that :meth:`request` would get, whatever it is. Raises NoAnswer or ServerFailure."""
+        return self._answered(route, body)[0]
+
+    @property
+    def lost(self) -> bool:
+        """Whether so many requests in a row passed by unanswered that no more are sent."""
+        return self._lost >= GIVE_UP
+
+    def lose(self) -> None:
+        """Send no more requests."""
+        self._lost = GIVE_UP
+
+    def find(self) -> None:
+        """Send requests again to a server that was lost."""
+        self._count(failed=False)
+
+    def _answered(self, route: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
         with self._slots:
             for attempt in range(1, self.attempts + 1):
-                if self._lost >= GIVE_UP:
+                if self.lost:
                     raise ServerFailure(f"{self.where}: {GIVE_UP} requests in a row failed; check the server")
                 try:
                     status, content = self._send(route, body)
                 except _Passing as error:
                     if attempt == self.attempts:
                         self._count(failed=True)
-                        raise AnswerFailure(
+                        raise NoAnswer(
                             f"{self.where}: no answer after {attempt} attempts ({error})"
                         ) from None
                     backoff = BACKOFF_S * 2 ** (attempt - 1) * (1.0 + random.random())
                     time.sleep(backoff if error.pause is None else error.pause)
                     continue
-                return self._checked(status, content)
+                return status, content
         raise AssertionError("every attempt returns or raises")
-
-    def each(self, ask: Callable[[A], R], asked: list[A]) -> list[R | AnswerFailure]:
-        """``ask`` of every question, several at a time, in order. Raises ServerFailure when there is no server."""
-
-        def one(question: A) -> R | AnswerFailure:
-            try:
-                return ask(question)
-            except AnswerFailure as failure:
-                return failure
-
-        if len(asked) < 2 or self.concurrency == 1:
-            return [one(question) for question in asked]
-        with ThreadPoolExecutor(min(self.concurrency, len(asked))) as pool:
-            try:
-                return list(pool.map(one, asked))
-            except ServerFailure:
-                pool.shutdown(cancel_futures=True)  # a refusal is heard once, not for every question
-                raise
 
     @property
     def where(self) -> str:
@@ -152,24 +162,28 @@ class Transport:
                 self._client = httpx.Client(timeout=self.timeout, limits=limits)
             return self._client
 
-    def _send(self, route: str, body: dict[str, Any]) -> tuple[int, bytes]:
+    def _send(self, route: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
         """Status and content of one attempt, whole and in time. Raises _Passing, or AnswerFailure when too long."""
         import httpx
 
         key = os.environ.get(KEY_VARIABLE)
         headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-        url = f"{self.url.rstrip('/')}/{route}"
+        base = self.url.rstrip("/")
+        url = f"{base.removesuffix('/v1')}{route}" if route.startswith("/") else f"{base}/{route}"
         deadline = time.monotonic() + self.timeout
-        asked, content = json.dumps(body).encode(), b""  # ASCII: a lone surrogate has no UTF-8
+        # ASCII: a lone surrogate has no UTF-8.
+        method, asked, content = (
+            ("GET", None, b"") if body is None else ("POST", json.dumps(body).encode(), b"")
+        )
         try:
-            with self._open().stream("POST", url, content=asked, headers=headers) as answer:
+            with self._open().stream(method, url, content=asked, headers=headers) as answer:
                 status = answer.status_code
                 if status == 429 or status >= 500:
                     raise _Passing(f"status {status}", _pause_of(answer.headers.get("Retry-After")))
                 for part in answer.iter_bytes():
                     content += part
-                    if len(content) > MAX_ANSWER_BYTES:
-                        raise AnswerFailure(f"{self.where}: an answer of more than {MAX_ANSWER_BYTES} bytes")
+                    if len(content) > self.largest:
+                        raise AnswerFailure(f"{self.where}: an answer of more than {self.largest} bytes")
                     if time.monotonic() > deadline:
                         raise _Passing("timeout")
         except httpx.TransportError as error:
@@ -189,3 +203,22 @@ class Transport:
         if status != 200:
             raise AnswerFailure(f"{self.where}: status {status}")
         return content
+
+
+def several(ask: Callable[[A], R], asked: Sequence[A], concurrency: int) -> list[R | AnswerFailure]:
+    """``ask`` of every question, at most ``concurrency`` at a time, in order; a ServerFailure ends it."""
+
+    def one(question: A) -> R | AnswerFailure:
+        try:
+            return ask(question)
+        except AnswerFailure as failure:
+            return failure
+
+    if len(asked) < 2 or concurrency == 1:
+        return [one(question) for question in asked]
+    with ThreadPoolExecutor(min(concurrency, len(asked))) as pool:
+        try:
+            return list(pool.map(one, asked))
+        except ServerFailure:
+            pool.shutdown(cancel_futures=True)  # a refusal is heard once, not for every question
+            raise

@@ -8,6 +8,7 @@ the history is computed once for all states, equal states once, and each real st
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -16,12 +17,17 @@ from typing import Any
 
 from wmlab.agents.react import ACTION_PREFIX, format_output, parse_action
 from wmlab.agents.scripts import script_of
+from wmlab.lm.answers import AnswerCache
 from wmlab.lm.base import Chat, Sampling
-from wmlab.lm.hf import HFModel
+from wmlab.lm.scorer import Scorer, Scores
+from wmlab.lm.transport import AnswerFailure
 from wmlab.lm.tree import Tree
 from wmlab.rewards.base import RewardInput
 
 CACHE_SIZE = 200_000
+"""States whose scores a run remembers."""
+KEPT = 5_000_000
+"""States whose scores a file keeps; one takes about 150 bytes."""
 ACTION_TOKENS = 32
 """A greedy action may be this long."""
 
@@ -36,11 +42,23 @@ class StateScore:
 
 
 class ReferenceAgent:
-    """Scores actions under a frozen LM and counts what it costs."""
+    """Scores actions under a frozen LM and counts what it costs.
 
-    def __init__(self, lm: HFModel, max_context: int | None = None) -> None:
+    ``kept`` is a file of scores that runs share, under ``identity``, which says whose they are by content. With it
+    a resumed run may read what an uninterrupted one computes, equal to about 1e-6 nats.
+    """
+
+    def __init__(
+        self,
+        lm: Scorer,
+        max_context: int | None = None,
+        kept: AnswerCache | None = None,
+        identity: str | None = None,
+    ) -> None:
         self.lm = lm
-        self.max_context = max_context or int(lm.model.config.max_position_embeddings)
+        self._kept = kept
+        self._identity = identity or lm.model_id
+        self.max_context = max_context or lm.max_context
         self.calls = 0
         self.prefill_tokens = 0
         self._cache: OrderedDict[str, StateScore] = OrderedDict()
@@ -59,10 +77,9 @@ class ReferenceAgent:
                 if not item.action:
                     self._fill(results, places, StateScore(None, 0, "the transition has no next action"))
                     continue
-                key = _digest(self.lm.model_id, item, state)
-                known = self._cache.get(key)
+                key = _digest(self._identity, item, state)
+                known = self._known(key)
                 if known is not None:
-                    self._cache.move_to_end(key)
                     self._fill(results, places, known)
                     continue
                 if prefix is None:
@@ -79,7 +96,11 @@ class ReferenceAgent:
                 owners.append(members)
         for members, values in zip(owners, self._run(trees), strict=True):
             for (key, places), logprobs in zip(members, values, strict=True):
-                score = _mean(logprobs)
+                score = (
+                    StateScore(None, 0, str(logprobs))
+                    if isinstance(logprobs, AnswerFailure)
+                    else _mean(logprobs)
+                )
                 if score.error is None:
                     self._remember(key, score)
                 self._fill(results, places, score)
@@ -122,11 +143,11 @@ class ReferenceAgent:
             (key, StateScore(mean, int(n))) for key, (mean, n) in state["cache"].items()
         )
 
-    def _run(self, trees: list[Tree]) -> list[list[list[float]]]:
+    def _run(self, trees: list[Tree]) -> Scores:
         if not trees:
             return []
         self.calls += sum(len(tree.branches) for tree in trees)
-        self.prefill_tokens += sum(tree.n_tokens for tree in trees)
+        self.prefill_tokens += self.lm.prefill(trees)
         return self.lm.score_trees(trees)
 
     def _prefix(self, item: RewardInput) -> list[int]:
@@ -166,8 +187,21 @@ class ReferenceAgent:
         for t, c in places:
             results[t][c] = score
 
+    def _known(self, key: str) -> StateScore | None:
+        if key in self._cache:
+            self._cache.move_to_end(key)
+            return self._cache[key]
+        said = self._kept.get(key) if self._kept is not None else None
+        if said is None:
+            return None
+        mean, n = json.loads(said)
+        self._cache[key] = StateScore(float(mean), int(n))
+        return self._cache[key]
+
     def _remember(self, key: str, score: StateScore) -> None:
         self._cache[key] = score
+        if self._kept is not None:
+            self._kept.put(key, json.dumps([score.mean_logprob, score.n_tokens]))
         if len(self._cache) > CACHE_SIZE:
             self._cache.popitem(last=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from wmlab.lm.build import load_model, new_model, save_model
 from wmlab.lm.hf import HFModel
 from wmlab.lm.tokenizer import load_tokenizer
 from wmlab.memory.context import open_memory
-from wmlab.rewards.reference import ReferenceAgent
+from wmlab.rewards.opened import open_reference, reference_files
 from wmlab.rewards.registry import check_reward, make_reward, needs_reference
 from wmlab.training import sft
 from wmlab.training.checkpoint import drop_checkpoint
@@ -110,6 +111,9 @@ def run_grpo(
     checkpoints: Path | None,
     bank: Path | None = None,
     shown: str = "{}",
+    reference_urls: Sequence[str] = (),
+    reference_model: str | None = None,
+    reference_cache: Path | None = None,
 ) -> None:
     """``wmlab train grpo``; ``bank`` and ``shown`` are its memory and how it is shown. Raises InputError for bad input, ModelFailure when too many rewards fail."""
     started = time.time()
@@ -118,7 +122,7 @@ def run_grpo(
     torch.set_num_threads(threads)
     reference = None
     if needs_reference(reward_name) and reference_dir is not None:
-        reference = ReferenceAgent(HFModel.load(reference_dir))
+        reference = open_reference(reference_dir, reference_urls, reference_model, reference_cache)
     reward = make_reward(reward_name, recipe.reward_parameters, (lambda: reference) if reference else None)
     policy = HFModel.load(model_dir)
     frozen = copy.deepcopy(policy.model)
@@ -142,7 +146,7 @@ def run_grpo(
     held_out = _pick(unseen, recipe.heldout_prompts, 0)
     watched = _pick(unseen, recipe.validation_prompts, 1)
     inputs = [model_dir / "model.safetensors", transitions, validation]
-    inputs += [reference_dir / "model.safetensors"] if reference is not None and reference_dir else []
+    inputs += reference_files(reference_dir) if reference is not None and reference_dir else []
     inputs += [bank] if bank else []
     config = {
         "reward": reward_name,
