@@ -131,3 +131,45 @@ def grpo(
         *(model, transitions, reward, recipe, out, validation, reference, threads, seed, checkpoints),
         *(memory, memory_recipe, reference_url or (), reference_model, reference_cache),
     )
+
+
+@app.command()
+def verl(
+    preset: Annotated[
+        str, typer.Option("--preset", help="paper, released-code-webshop, memwm-alfworld, …")
+    ] = "paper",
+    recipe: Annotated[
+        str, typer.Option("--recipe", help="JSON, or a JSON file: what differs from it.")
+    ] = "{}",
+    model: Annotated[
+        str | None, typer.Option("--model", help="SFT checkpoint to start from: folder or hub name.")
+    ] = None,
+    train: Annotated[Path | None, typer.Option("--train", help="Parquet of `wmlab data verl`.")] = None,
+    validation: Annotated[Path | None, typer.Option("--validation", help="The same, held out.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run.")] = None,
+    reference: Annotated[
+        Path | None, typer.Option("--reference", help="Reference agent's folder, for behr rewards.")
+    ] = None,
+    reference_url: ReferenceUrls = None,
+    reference_model: ReferenceModel = None,
+    show: Annotated[bool, typer.Option("--print", help="Print the recipe, write nothing.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Let verl check the configuration (in verl's environment).")
+    ] = False,
+    done: Annotated[
+        bool, typer.Option("--done", help="Check that a run did all its steps, write nothing.")
+    ] = False,
+) -> None:
+    """Write what trains a world model with GRPO by verl: recipe.json, overrides.txt, launch.sh.
+
+    Example: wmlab train verl --preset paper --model w2w --train grpo_train.parquet --validation val.parquet
+    --reference qwen3-8b --reference-url http://127.0.0.1:8000/v1 --out runs/behr
+    """
+    from wmlab.training.verl_stage import run_verl
+
+    run_verl(
+        *(preset, recipe, model, train, validation, out, reference, reference_url or (), reference_model),
+        show=show,
+        check=check,
+        done=done,
+    )

@@ -28,23 +28,10 @@ from wmlab.memory.context import WorldMemory, prompts
 from wmlab.metrics.text import exact_match
 from wmlab.rewards.base import Reward, RewardInput, RewardRecord
 from wmlab.rewards.reference import ReferenceAgent
+from wmlab.training.advantage import advantages
 from wmlab.training.checkpoint import load_checkpoint, save_checkpoint
 
 MAX_TRAIN_TOKENS = 4096
-
-
-def advantages(rewards: Sequence[float | None], std_floor: float) -> list[float]:
-    """Group-normalised advantages (G,): (r − mean) / max(std, floor), std with ddof 1.
-
-    A failed reward (None) leaves the group's statistics and gets advantage 0; a group with fewer than
-    two rewards has no advantage.
-    """
-    known = [reward for reward in rewards if reward is not None]
-    if len(known) < 2:
-        return [0.0] * len(rewards)
-    mean = float(np.mean(known))
-    std = max(float(np.std(known, ddof=1)), std_floor)
-    return [0.0 if reward is None else (reward - mean) / std for reward in rewards]
 
 
 @dataclass

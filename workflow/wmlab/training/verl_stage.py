@@ -1,0 +1,94 @@
+"""``wmlab train verl``: resolve a preset, write the files of a run, check what verl made of them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from wmlab.config.recipes import load_recipe
+from wmlab.config.section import changed, partial
+from wmlab.config.verl import OPEN, PRESETS, VerlRecipe
+from wmlab.data.verl import read_verl
+from wmlab.errors import InputError
+from wmlab.io.atomic import write_json, write_text
+from wmlab.io.provenance import write_meta
+from wmlab.rewards.registry import check_reward, needs_reference
+from wmlab.training import verl
+
+
+def resolved(preset: str, changes: str) -> VerlRecipe:
+    """A preset with the keys that ``changes`` sets. Raises InputError for an unknown preset, key or reward."""
+    if preset not in PRESETS:
+        near = difflib.get_close_matches(preset, PRESETS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(PRESETS)}"
+        raise InputError(f"--preset {preset!r}: not known; {hint}")
+    recipe = changed(VerlRecipe(**PRESETS[preset]), load_recipe(partial(VerlRecipe), changes))
+    check_reward(recipe.reward)
+    return recipe
+
+
+def run_verl(
+    preset: str,
+    changes: str,
+    model: str | None,
+    train: Path | None,
+    validation: Path | None,
+    out: Path | None,
+    reference: Path | None,
+    reference_urls: Sequence[str],
+    reference_model: str | None,
+    *,
+    show: bool,
+    check: bool,
+    done: bool,
+) -> None:
+    """``wmlab train verl``. Raises InputError for bad input or what verl refuses, ModelFailure for a run that is short
+    of its steps."""
+    started = time.time()
+    recipe = resolved(preset, changes)
+    if show:
+        print(json.dumps(recipe.model_dump(mode="json"), indent=2, sort_keys=True))
+        open_keys = OPEN.get(preset, ())
+        if open_keys:
+            print(f"not stated by the source, chosen here: {', '.join(open_keys)}")
+        return
+    given = {"--model": model, "--train": train, "--validation": validation, "--out": out}
+    missing = [name for name, value in given.items() if value is None]
+    if missing:
+        raise InputError(
+            f"train verl: {', '.join(missing)} missing; give them, or --print for the recipe alone"
+        )
+    assert model is not None and train is not None and validation is not None and out is not None
+    if needs_reference(recipe.reward) and reference is None:
+        raise InputError(f"reward {recipe.reward}: needs a reference agent; give --reference FOLDER")
+    rows = len(read_verl(train))
+    planned = verl.planned_steps(rows, recipe)
+    if done:
+        verl.check_done(out / "checkpoints", planned)
+        print(f"{out}: all {planned} steps were done")
+        return
+    run = verl.VerlRun(
+        model=str(Path(model).resolve()) if Path(model).exists() else model,  # or a name of the hub
+        train=train.resolve(),
+        validation=validation.resolve(),
+        out=out.resolve(),
+        reference=reference.resolve() if reference else None,
+        reference_urls=tuple(reference_urls),
+        reference_model=reference_model,
+    )
+    options = verl.overrides(recipe, run)
+    if check:
+        write_json(out / "verl.json", verl.validate(options))
+    write_json(out / "recipe.json", {**recipe.model_dump(mode="json"), "preset": preset, "steps": planned})
+    write_text(out / "overrides.txt", "\n".join(options) + "\n")
+    write_text(out / "launch.sh", verl.launch_script(recipe, options))
+    (out / "launch.sh").chmod(0o755)
+    config = {"preset": preset, "recipe": recipe.model_dump(mode="json"), "verl": verl.VERSION}
+    write_meta(
+        out / "launch.sh", config=config, seed=recipe.seed, inputs=[train, validation], started=started
+    )
+    how = "checked by verl" if check else "not checked by verl (--check, in its environment)"
+    print(f"{out}/launch.sh: {planned} steps over {rows} prompts, {how}")
