@@ -249,7 +249,9 @@ def test_the_number_of_parameters_is_that_of_the_model() -> None:
 
 def test_the_matrix_shares_real_runs_and_gives_the_sft_model_one_seed() -> None:
     plan = Plan(load_study(base=BASE))
-    methods, seeds, agents = len(plan.methods), len(plan.study.seeds), len(plan.study.agents)
+    # GRPO methods and Mem-SFT have the study's seeds, the SFT model one.
+    methods, seeds, agents = len(plan.study.methods) - 1, len(plan.study.seeds), len(plan.study.agents)
+    assert "w2w" in plan.study.methods and methods == len(plan.methods) + 1
     played, domains = len(plan.study.rollout_seeds), len(plan.study.domains)
     assert len(plan.models()) == domains * (1 + methods * seeds)
     assert len(plan.cells()) == domains * (1 + methods * played) * agents

@@ -71,6 +71,10 @@ def test_memory_gain_has_both_contrasts_and_their_intervals() -> None:
     assert row.values["memory"].value == pytest.approx(0.71) and row.values["memory"].sd == 0.01
     assert row.values["vs_removed"].ci == (0.05, 0.15) and row.values["vs_plain"].value == 0.05
     assert row.values["against"].value == "W2W"
+    assert any("compare with W2W+" in note for note in memory.memory_gain([gains()]).footnotes)
+    assert not any(
+        "compare with W2W+" in note for note in memory.memory_gain([gains(method="mem_behr")]).footnotes
+    )
     assert alone.values["vs_plain"].value is None and "no method without memory" in str(
         alone.values["vs_plain"].reason
     )

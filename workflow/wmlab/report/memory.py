@@ -92,9 +92,20 @@ def memory_gain(items: Sequence[Loaded]) -> Table:
     notes = (
         "Means over training seeds; ± is their sample standard deviation. [low, high]: 95 % interval of the difference"
         " over resampled tasks and training seeds; with one seed over tasks alone.",
+        *(
+            [
+                "Mem-SFT has had further steps of training than W2W; without that difference: compare with W2W+."
+            ]
+            if any(_unequal(item) for item in items)
+            else []
+        ),
         *notes_on(items),
     )
     return Table("memory_gain", title, columns, tuple(rows), notes)
+
+
+def _unequal(item: Loaded) -> bool:
+    return (item.identity.method, item.value["plain_method"]) == ("mem_sft", "w2w")
 
 
 def _spread(entry: Mapping[str, Any]) -> Value:
