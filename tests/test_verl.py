@@ -30,6 +30,7 @@ from wmlab.training.verl_settings import SETTINGS
 from wmlab.training.verl_stage import resolved
 
 GOLD = list(tiny.STATES.values())
+SMALL = '{"batch_size": 2, "mini_batch_size": 2, "group": 4, "epochs": 3}'
 
 
 def run(*arguments: object) -> Any:
@@ -70,6 +71,10 @@ def test_a_recipe_is_printed_whole_and_changed_by_key() -> None:
         (("--recipe", '{"epoch": 2}', "--print"), "epoch"),
         (("--recipe", '{"reward": "bher"}', "--print"), "did you mean 'behr'"),
         (("--recipe", '{"group": 1}', "--print"), "group"),
+        (
+            ("--recipe", '{"micro_batch_per_gpu": 3}', "--print"),
+            "batch_size x group: 160 samples are no multiple of the 24",
+        ),
         ((), "--model, --train, --validation, --out missing"),
     ):
         bad = run(*arguments)
@@ -89,7 +94,7 @@ def data(tmp_path: Path) -> Path:
 
 def test_a_run_is_written_and_its_end_is_checked(data: Path) -> None:
     given = [
-        "--recipe", '{"batch_size": 2, "epochs": 3}', "--model", "org/some-model", "--train", data / "train.parquet",
+        "--recipe", SMALL, "--model", "org/some-model", "--train", data / "train.parquet",
         "--validation", data / "train.parquet", "--reference", data / "agent", "--out", data / "run's",
         "--reference-url", "http://a:8000/v1", "--reference-url", "http://b:8000/v1",
     ]  # fmt: skip

@@ -157,8 +157,12 @@ def verl(
         bool, typer.Option("--check", help="Let verl check the configuration (in verl's environment).")
     ] = False,
     done: Annotated[
-        bool, typer.Option("--done", help="Check that a run did all its steps, write nothing.")
+        bool, typer.Option("--done", help="Check that a run did all its steps, write nothing else.")
     ] = False,
+    merge: Annotated[
+        Path | None,
+        typer.Option("--merge", help="With --done: folder for its merged model (in verl's environment)."),
+    ] = None,
 ) -> None:
     """Write what trains a world model with GRPO by verl: recipe.json, overrides.txt, launch.sh.
 
@@ -172,4 +176,5 @@ def verl(
         show=show,
         check=check,
         done=done,
+        merge=merge,
     )

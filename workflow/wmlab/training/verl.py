@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,6 @@ from wmlab.training.verl_settings import SETTINGS
 VERSION = "0.9.1"
 PLUGIN = "wmlab.training.verl_plugin"
 ESTIMATOR = "wmlab_grpo"
-_STEP = re.compile(r"global_step_(\d+)")
 
 
 @dataclass(frozen=True)
@@ -205,3 +206,20 @@ def validate(given: Sequence[str]) -> dict[str, object]:
     resolved = OmegaConf.to_container(config)
     assert isinstance(resolved, dict)
     return {str(key): value for key, value in resolved.items()}
+
+
+def merge(checkpoints: Path, target: Path) -> int:
+    """Merge the latest checkpoint's FSDP shards into a Hugging Face folder, by verl's merger; return its step.
+
+    The merger writes bf16. Raises InputError without a checkpoint, ModelFailure when the merger fails.
+    """
+    step = latest_step(checkpoints)
+    if step == 0:
+        raise InputError.at(checkpoints, "no checkpoint there", "train first")
+    actor = checkpoints / f"global_step_{step}" / "actor"
+    command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    command += ["--local_dir", str(actor), "--target_dir", str(target)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode != 0 or not list(target.glob("*.safetensors")):
+        raise ModelFailure(f"{actor}: verl's merger failed; it said: {ended.stderr.strip()[-800:]}")
+    return step

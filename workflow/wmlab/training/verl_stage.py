@@ -27,6 +27,14 @@ def resolved(preset: str, changes: str) -> VerlRecipe:
         raise InputError(f"--preset {preset!r}: not known; {hint}")
     recipe = changed(VerlRecipe(**PRESETS[preset]), load_recipe(partial(VerlRecipe), changes))
     check_reward(recipe.reward)
+    share = recipe.nodes * recipe.gpus_per_node * recipe.micro_batch_per_gpu
+    for name in ("batch_size", "mini_batch_size"):
+        samples = getattr(recipe, name) * recipe.group
+        if samples % share:
+            raise InputError(
+                f"{name} x group: {samples} samples are no multiple of the {share} that all GPUs take at once;"
+                f" change {name}, group or micro_batch_per_gpu"
+            )
     return recipe
 
 
@@ -44,6 +52,7 @@ def run_verl(
     show: bool,
     check: bool,
     done: bool,
+    merge: Path | None = None,
 ) -> None:
     """``wmlab train verl``. Raises InputError for bad input or what verl refuses, ModelFailure for a run that is short
     of its steps."""
@@ -56,6 +65,8 @@ def run_verl(
             print(f"not stated by the source, chosen here: {', '.join(open_keys)}")
         return
     given = {"--model": model, "--train": train, "--validation": validation, "--out": out}
+    if merge is not None and not done:
+        raise InputError("train verl: --merge goes with --done: a model is merged when its run has ended")
     missing = [name for name, value in given.items() if value is None]
     if missing:
         raise InputError(
@@ -69,6 +80,13 @@ def run_verl(
     if done:
         verl.check_done(out / "checkpoints", planned)
         print(f"{out}: all {planned} steps were done")
+        if merge is not None:
+            step = verl.merge(out / "checkpoints", merge)
+            config = {"preset": preset, "recipe": recipe.model_dump(mode="json"), "step": step}
+            write_meta(
+                merge / "model.safetensors", config=config, seed=recipe.seed, inputs=[train], started=started
+            )
+            print(f"{merge}: the model of step {step}")
         return
     run = verl.VerlRun(
         model=str(Path(model).resolve()) if Path(model).exists() else model,  # or a name of the hub
