@@ -18,7 +18,7 @@ STAMP := $(VENV)/.ready-$(shell cat $(REQUIREMENTS) pyproject.toml | sha256sum |
 LOCK := .snakemake/make.lock
 SOURCES := workflow tests
 
-.PHONY: help setup study smoke test test-fast check format schema clean dag
+.PHONY: help setup study smoke test test-fast test-engines check format schema clean dag
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -77,6 +77,10 @@ test: check
 
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow"
+
+# verl and vLLM exclude each other's pins and ours: an environment each, in the user's cache.
+test-engines: $(STAMP)
+	PYTHON=$(CURDIR)/$(BIN)/python PIP_FLAGS="$(PIP_FLAGS)" tests/engines/run verl vllm
 
 check: $(STAMP)
 	$(BIN)/ruff check $(SOURCES)

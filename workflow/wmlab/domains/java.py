@@ -21,7 +21,6 @@ import importlib.util
 import os
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,23 +28,12 @@ from pathlib import Path
 from typing import Any
 
 from wmlab.errors import EnvironmentFailure
+from wmlab.io.child import following
 
 START_TIMEOUT_S = 60.0
 CALL_TIMEOUT_S = 240.0
 """Longest answer waited for; the slowest known, gold paths of the genetics tasks, take about 10 s."""
 _STOP_TIMEOUT_S = 5.0
-# Runs Java in the place of a small Python that first asks the kernel to be killed with its parent;
-# done here and not in ``preexec_fn``, which may deadlock in a process with threads.
-_LAUNCHER = """
-import os, sys
-parent = int(sys.argv[1])
-if sys.platform == "linux":
-    import ctypes
-    ctypes.CDLL(None, use_errno=True).prctl(1, 9, 0, 0, 0)
-if os.getppid() != parent:
-    sys.exit(1)
-os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 
 def java_executable() -> str:
@@ -141,11 +129,11 @@ def start(jar: str | Path, options: Sequence[str] = ()) -> Jvm:
     """Start a JVM with ``jar`` on its class path. Raises EnvironmentFailure when it does not come up."""
     from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path
 
-    command = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), java_executable()]
+    command = [java_executable()]
     command += ["-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UseSerialGC", "-XX:-UsePerfData", *options]
     command += ["-classpath", os.pathsep.join((find_jar_path(), str(jar)))]
     command += ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]
-    process = _spawn(command, Path(jar).parent)
+    process = _spawn(following(command), Path(jar).parent)
     watchdog = threading.Timer(START_TIMEOUT_S, process.kill)
     watchdog.start()
     try:
