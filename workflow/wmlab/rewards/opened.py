@@ -29,13 +29,15 @@ def open_reference(
     if not urls:
         from wmlab.lm.hf import HFModel
 
-        return ReferenceAgent(HFModel.load(folder), kept=cache, identity=_identity(folder, ""))
+        # Its identity is a hash of all its weights: taken only where scores outlive the run.
+        identity = None if cache is None else _identity(folder, "")
+        return ReferenceAgent(HFModel.load(folder), kept=cache, identity=identity)
     from wmlab.lm.served import ServedModel
     from wmlab.lm.tokenizer import load_tokenizer
 
     name = model or folder.name
     lm = ServedModel(urls, name, load_tokenizer(folder), folder.name, _context(folder))
-    return ReferenceAgent(lm, kept=cache, identity=_identity(folder, name))
+    return ReferenceAgent(lm, kept=cache, identity=None if cache is None else _identity(folder, name))
 
 
 def reference_files(folder: Path) -> list[Path]:

@@ -195,13 +195,17 @@ class ReferenceAgent:
         if said is None:
             return None
         mean, n = json.loads(said)
-        self._cache[key] = StateScore(float(mean), int(n))
-        return self._cache[key]
+        known = StateScore(float(mean), int(n))
+        self._hold(key, known)
+        return known
 
     def _remember(self, key: str, score: StateScore) -> None:
-        self._cache[key] = score
+        self._hold(key, score)
         if self._kept is not None:
             self._kept.put(key, json.dumps([score.mean_logprob, score.n_tokens]))
+
+    def _hold(self, key: str, score: StateScore) -> None:
+        self._cache[key] = score
         if len(self._cache) > CACHE_SIZE:
             self._cache.popitem(last=False)
 
