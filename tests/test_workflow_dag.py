@@ -182,7 +182,8 @@ def test_lint_finds_nothing() -> None:
 def test_the_slurm_profile_parses(tmp_path: Path) -> None:
     found = jobs(copy_of_repository(tmp_path), "--profile", "slurm", "all")
     plan = Plan(load_study(base=ROOT / "config.yaml"))
-    assert found["grpo"] == len([model for model in plan.models() if model.method != "w2w"])
+    assert found["grpo"] == len([model for model in plan.models() if model.method in plan.methods])
+    assert found["sft_with_memory"] == len(plan.models("mem_sft")) == len(plan.study.domains)
     assert found["rollout_wm"] == found["replay_w2r"] == found["consistency"] == len(plan.cells())
     assert found["rollout_real"] == len(plan.study.domains) * len(plan.study.agents)
     assert found["replay_floor"] == found["rollout_real"]
