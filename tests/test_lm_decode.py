@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+import tiny_models as tiny
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from wmlab.config.recipes import Architecture, TokenizerRecipe
+from wmlab.lm import hf
 from wmlab.lm.base import Sampling
 from wmlab.lm.build import new_model
 from wmlab.lm.decode import RowCache, decode
 from wmlab.lm.hf import HFModel
 from wmlab.lm.tokenizer import encode_chat, encode_turns, train_tokenizer
-from wmlab.lm.tree import Tree, branch_logprobs
+from wmlab.lm.tree import Tree, branch_logprobs, cached_logprobs
 
 TEXTS = [
     "You open the box, revealing a key.\n\n> -= Kitchen =-1/12",
@@ -171,3 +176,37 @@ def test_a_shop_page_field_is_the_same_tokens_wherever_it_stands() -> None:
 def test_digits_stand_alone_unless_the_recipe_merges_them(digits: str, tokens: int) -> None:
     recipe = TokenizerRecipe(vocab_size=300, digits=digits)  # type: ignore[arg-type]
     assert len(train_tokenizer(["2024"] * 8, recipe).encode("2024")) == tokens
+
+
+@given(
+    st.integers(1, 40),
+    st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=5),
+    st.integers(0, 2**16),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_trees_cache_gives_the_scores_of_its_mask_and_of_brute_force(
+    shared: int, branches: list[tuple[int, int]], seed: int
+) -> None:
+    """Branches of any lengths, of which any last tokens are scored, the first of a branch among them."""
+    lm = tiny.tiny_lm(1)
+    draw = np.random.default_rng(seed)
+    ids = [draw.integers(5, 300, size=n).tolist() for n, _ in branches]
+    tree = Tree(draw.integers(5, 300, size=shared).tolist(), ids, [min(n, k) for n, k in branches])
+    with torch.inference_mode():
+        found = cached_logprobs(lm.model, tree)
+        ((masked,), _) = branch_logprobs(lm.model, [tree])
+        for branch, scored, one, other in zip(ids, tree.scored, found, masked, strict=True):
+            whole = torch.tensor([[*tree.prefix, *branch]])
+            table = torch.log_softmax(lm.model(whole).logits[0].double(), -1)
+            by_hand = table[-scored - 1 : -1].gather(1, whole[0, -scored:, None])[:, 0]
+            assert one.tolist() == pytest.approx(by_hand.tolist(), abs=2e-5)
+            assert other.tolist() == pytest.approx(by_hand.tolist(), abs=2e-5)
+
+
+def test_long_trees_and_short_ones_keep_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    lm = tiny.tiny_lm(1)
+    trees = [Tree([7] * n, [[8, 9], [10]], [2, 1]) for n in (30, 3, 40, 2)]
+    mixed = lm.score_trees(trees)
+    monkeypatch.setattr(hf, "LONG_TREE", 20)
+    for one, other in zip(lm.score_trees(trees), mixed, strict=True):
+        assert [pytest.approx(values, abs=1e-5) for values in one] == other

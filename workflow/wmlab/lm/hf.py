@@ -12,9 +12,11 @@ from wmlab.lm.base import Chat, Completion, Sampling
 from wmlab.lm.build import load_model
 from wmlab.lm.decode import RowCache, decode
 from wmlab.lm.tokenizer import encode_chat, load_tokenizer
-from wmlab.lm.tree import Tree, branch_logprobs, chunks
+from wmlab.lm.tree import Tree, branch_logprobs, cached_logprobs, chunks
 
 MAX_BATCH_TOKENS = 8192
+LONG_TREE = 800
+"""Tokens from which a tree is scored by its prefix's cache: several in one masked batch are faster below."""
 
 
 class HFModel:
@@ -145,8 +147,11 @@ class HFModel:
     def score_trees(self, trees: Sequence[Tree]) -> list[list[list[float]]]:
         """Per tree and branch, the log-probabilities (nats) of its scored tokens."""
         results: list[list[list[float]]] = [[] for _ in trees]
-        for group in chunks(trees, MAX_BATCH_TOKENS):
-            values, _ = branch_logprobs(self.model, [trees[i] for i in group])
-            for index, branches in zip(group, values, strict=True):
-                results[index] = [branch.tolist() for branch in branches]
+        short = [index for index, tree in enumerate(trees) if tree.n_tokens < LONG_TREE]
+        for group in chunks([trees[index] for index in short], MAX_BATCH_TOKENS):
+            values, _ = branch_logprobs(self.model, [trees[short[place]] for place in group])
+            for place, branches in zip(group, values, strict=True):
+                results[short[place]] = [branch.tolist() for branch in branches]
+        for index in sorted(set(range(len(trees))) - set(short)):
+            results[index] = [branch.tolist() for branch in cached_logprobs(self.model, trees[index])]
         return results

@@ -8,6 +8,7 @@ n times, and logits are computed at the branches' rows only (design.md 6).
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -85,6 +86,44 @@ def branch_logprobs(
     taken = logprobs.gather(1, torch.tensor(targets, device=device)[:, None])[:, 0]
     entropy = -(logprobs.exp() * logprobs).sum(-1) if with_entropy else None
     return _split(taken, spans), _split(entropy, spans) if entropy is not None else []
+
+
+def cached_logprobs(model: Any, tree: Tree) -> list[torch.Tensor]:
+    """:func:`branch_logprobs` of one tree by way of its prefix's keys and values: the prefix alone, then the branches
+    as a batch after it. No mask of the whole tree's square is made, so long trees are faster. For scoring only.
+    """
+    from transformers import DynamicCache
+
+    device, shared, n = model.device, len(tree.prefix), len(tree.branches)
+    width = max(map(len, tree.branches))
+    cache = DynamicCache()
+    # Its name in this transformers, or in the older ones that verl and vLLM pin.
+    name = "cache" if "cache" in inspect.signature(model.model.forward).parameters else "past_key_values"
+    last = model.model(
+        input_ids=torch.tensor([list(tree.prefix)], device=device), use_cache=True, **{name: cache}
+    ).last_hidden_state[:, -1]
+    cache.batch_repeat_interleave(n)
+    ids = torch.zeros((n, width), dtype=torch.long)
+    for row, branch in enumerate(tree.branches):
+        ids[row, : len(branch)] = torch.tensor(branch)
+    visible = torch.ones((width, shared + width), dtype=torch.bool)
+    visible[:, shared:] = torch.ones((width, width), dtype=torch.bool).tril()
+    mask = torch.zeros(visible.shape, dtype=model.dtype).masked_fill_(~visible, torch.finfo(model.dtype).min)
+    hidden = model.model(
+        input_ids=ids.to(device),
+        position_ids=torch.arange(shared, shared + width, device=device)[None].expand(n, width),
+        attention_mask=mask[None, None].expand(n, 1, -1, -1).to(device),
+        use_cache=True,
+        **{name: cache},
+    ).last_hidden_state
+    found = []
+    for row, (branch, scored) in enumerate(zip(tree.branches, tree.scored, strict=True)):
+        start = len(branch) - scored
+        # The row that predicts a branch's first token is the prefix's last.
+        before = torch.cat([last, hidden[row]])[start : start + scored]
+        logprobs = torch.log_softmax(model.lm_head(before).float(), dim=-1)
+        found.append(logprobs.gather(1, torch.tensor(branch[start:], device=device)[:, None])[:, 0])
+    return found
 
 
 def _split(flat: torch.Tensor, spans: Sequence[Sequence[int]]) -> list[list[torch.Tensor]]:
