@@ -154,6 +154,7 @@ def test_its_registry_has_our_estimator_and_ours_is_its_own_without_failures(dat
     )
     environment = {
         **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
         "VERL_USE_EXTERNAL_MODULES": verl.PLUGIN,
         SETTINGS: '{"std_floor": 0.001, "max_failed": 0.05}',
     }
