@@ -152,6 +152,7 @@ class HFModel:
             values, _ = branch_logprobs(self.model, [trees[short[place]] for place in group])
             for place, branches in zip(group, values, strict=True):
                 results[short[place]] = [branch.tolist() for branch in branches]
-        for index in sorted(set(range(len(trees))) - set(short)):
-            results[index] = [branch.tolist() for branch in cached_logprobs(self.model, trees[index])]
+        for index, tree in enumerate(trees):
+            if tree.n_tokens >= LONG_TREE:
+                results[index] = [branch.tolist() for branch in cached_logprobs(self.model, tree)]
         return results

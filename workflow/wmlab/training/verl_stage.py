@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from wmlab.config.problems import near_match
 from wmlab.config.recipes import load_recipe
 from wmlab.config.section import changed, partial
 from wmlab.config.verl import OPEN, PRESETS, VerlRecipe
@@ -22,9 +22,7 @@ from wmlab.training import verl
 def resolved(preset: str, changes: str) -> VerlRecipe:
     """A preset with the keys that ``changes`` sets. Raises InputError for an unknown preset, key or reward."""
     if preset not in PRESETS:
-        near = difflib.get_close_matches(preset, PRESETS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(PRESETS)}"
-        raise InputError(f"--preset {preset!r}: not known; {hint}")
+        raise InputError(f"--preset {preset!r}: not known; {near_match(preset, PRESETS)}")
     recipe = changed(VerlRecipe(**PRESETS[preset]), load_recipe(partial(VerlRecipe), changes))
     check_reward(recipe.reward)
     share = recipe.nodes * recipe.gpus_per_node * recipe.micro_batch_per_gpu
@@ -77,17 +75,6 @@ def run_verl(
         raise InputError(f"reward {recipe.reward}: needs a reference agent; give --reference FOLDER")
     rows = len(read_verl(train))
     planned = verl.planned_steps(rows, recipe)
-    if done:
-        verl.check_done(out / "checkpoints", planned)
-        print(f"{out}: all {planned} steps were done")
-        if merge is not None:
-            step = verl.merge(out / "checkpoints", merge)
-            config = {"preset": preset, "recipe": recipe.model_dump(mode="json"), "step": step}
-            write_meta(
-                merge / "model.safetensors", config=config, seed=recipe.seed, inputs=[train], started=started
-            )
-            print(f"{merge}: the model of step {step}")
-        return
     run = verl.VerlRun(
         model=str(Path(model).resolve()) if Path(model).exists() else model,  # or a name of the hub
         train=train.resolve(),
@@ -97,6 +84,17 @@ def run_verl(
         reference_urls=tuple(reference_urls),
         reference_model=reference_model,
     )
+    if done:
+        verl.check_done(run.checkpoints, planned)
+        print(f"{out}: all {planned} steps were done")
+        if merge is not None:
+            step = verl.merge(run.checkpoints, merge)
+            config = {"preset": preset, "recipe": recipe.model_dump(mode="json"), "step": step}
+            write_meta(
+                merge / "model.safetensors", config=config, seed=recipe.seed, inputs=[train], started=started
+            )
+            print(f"{merge}: the model of step {step}")
+        return
     options = verl.overrides(recipe, run)
     if check:
         write_json(out / "verl.json", verl.validate(options))
