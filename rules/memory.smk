@@ -52,7 +52,7 @@ rule sft_with_memory:
         trajectories="<results>/collect/{domain}/train/trajectories.parquet",
         validation="<results>/collect/{domain}/validation/trajectories.parquet",
         tokenizer="<results>/models/{domain}/tokenizer/tokenizer.json",
-        start=lambda w: PLAN.weights(w.domain, w.backbone, "w2w", 0),
+        start=lambda w: PLAN.reader_start(w.domain, w.backbone),
         memory=lambda w: PLAN.banks(w.domain, w.backbone, w.method),
     output:
         weights="<results>/models/{domain}/{backbone}/{method}/seed{seed}/model.safetensors",
@@ -73,18 +73,18 @@ rule sft_with_memory:
     params:
         recipe=lambda w: PLAN.reader_recipe(w.domain, w.backbone),
         tokenizer=subpath(input.tokenizer, parent=True),
-        start=subpath(input.start, parent=True),
+        start=lambda w, input: folders("--init", input.start),
         bank=banks("--memory", "memory"),
         shown=shown(training=True),
         checkpoints=lambda w: f"{PLAN.root}/checkpoints/sft/{w.domain}/{w.backbone}/{w.method}/seed{w.seed}",
         folder=subpath(output.weights, parent=True),
         code=fingerprint("wmlab.cli.train:sft"),
     message:
-        "Train {wildcards.method} further in {wildcards.domain}, seed {wildcards.seed}"
+        "Train {wildcards.method} in {wildcards.domain}, seed {wildcards.seed}"
     shell:
         "python -m wmlab train sft --role world-model --trajectories {input.trajectories:q}"
         " --validation {input.validation:q} --tokenizer {params.tokenizer:q}"
-        " --init {params.start:q} --recipe {params.recipe:q} {params.bank} {params.shown} --threads {threads}"
+        " {params.start} --recipe {params.recipe:q} {params.bank} {params.shown} --threads {threads}"
         " --seed {wildcards.seed} --checkpoints {params.checkpoints:q} --out {params.folder:q}"
         " 2>&1 | tee {log:q}"
 

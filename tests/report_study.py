@@ -278,6 +278,8 @@ def make_study(
                         "after_ci": [0.58 + gain, 0.64 + gain],
                         "n": 300,
                         "difference_ci": [gain - 0.02, gain + 0.02],
+                        "steps": 70,
+                        "stopped": None,
                         "em_before": 0.55,
                         "em_after": 0.56,
                     }

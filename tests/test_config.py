@@ -336,6 +336,7 @@ def test_memory_in_the_plan(tmp_path: Path) -> None:
     plain = json.loads(plan.sft_recipe("webshop", "tiny"))
     assert (reader["epochs"], reader["learning_rate"]) == (0.5, 1e-3)
     assert {k for k in plain if plain[k] != reader[k]} == {"epochs", "learning_rate"}
+    assert plan.reader_start("webshop", "tiny") == [plan.weights("webshop", "tiny", "w2w", 0)]
     assert plan.bank_predictions("webshop", "tiny") == []
     assert plan.bank_predictions("textworld", "tiny")[0].endswith("w2w/seed0/baseline.parquet")
     assert plan.curator() == {"curator-url": "http://h/v1", "curator-model": "a b"}
@@ -345,6 +346,14 @@ def test_memory_in_the_plan(tmp_path: Path) -> None:
         f"results/study/memory/{domain}/tiny/mem_sft/gain.json" for domain in ("textworld", "webshop")
     ]
     assert "results/study/tables/state_fidelity.json" in plan.memory_reports()
+    scratch = {
+        "memory": {"sft": {"epochs": None, "learning_rate": None}},
+        "domains": {"webshop": {"memory": {"start": "scratch"}}},
+    }
+    plan = Plan(study(tmp_path, scratch))
+    assert plan.reader_start("webshop", "tiny") == [] != plan.reader_start("textworld", "tiny")
+    assert plan.reader_recipe("webshop", "tiny") == plan.sft_recipe("webshop", "tiny")
+    assert "start" not in json.loads(plan.memory_recipe("webshop", training=True))
     without = Plan(study(tmp_path, {"study": {"methods": ["w2w", "behr"]}}))
     assert without.memory_reports() == [] == without.gains()
 

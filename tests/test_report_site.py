@@ -198,6 +198,32 @@ def test_power_says_when_no_result_could_be_significant() -> None:
     assert "at most 2 of them tie" in lines and "0.058 over cells" in lines and "0.190 on one panel" in lines
 
 
+def test_a_headline_names_the_domain_of_its_exact_match() -> None:
+    """What is compared is of one domain: the method that is tested first, the others in the note."""
+    rows = [
+        ("textworld", "W2W", "0.6"),
+        ("textworld", "BehR", "0.7"),
+        ("webshop", "BehR", "0.2"),
+        ("webshop", "F1", "0.1"),
+    ]
+
+    def table(*keys: str) -> dict[str, object]:
+        shown = [row[-len(keys) :] for row in rows if len(keys) == 3 or row[0] == "webshop"]
+        return {
+            "columns": [{"key": key} for key in keys],
+            "rows": [{"cells": [{"text": text} for text in row]} for row in shown],
+        }
+
+    apart = {"single_step": table("domain", "method", "em")}
+    cards = summary.headlines([], {"target": "behr", "n_cells": 0}, apart)
+    assert [(card["label"], card["value"], card["note"]) for card in cards] == [
+        ("Single-step EM, textworld, BehR", "0.7", "W2W 0.6"),
+        ("Single-step EM, webshop, BehR", "0.2", "F1 0.1"),
+    ]
+    last = summary.headlines([], None, {"single_step": table("method", "em")})
+    assert [(card["label"], card["value"]) for card in last] == [("Single-step EM, F1", "0.1")]
+
+
 def test_headline_says_when_the_interval_holds_zero() -> None:
     boot = {**STATS["bootstrap"]["w2w"], "ci": [-0.02, 0.1]}
     cards = summary.headlines([], {**STATS, "bootstrap": {"w2w": boot}}, {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,12 @@ def test_grpo_objective_difference(study: Path) -> None:
     for row, run in zip(table.rows[:2], [r for r in runs if r.identity.method == "f1"], strict=True):
         assert row.values["difference"].value == pytest.approx(run.value["after"] - run.value["before"])
         assert row.values["difference"].ci == tuple(run.value["difference_ci"])
+    ended = replace(
+        runs[0], value={**runs[0].value, "steps": 12, "stopped": "entropy 0.01 under entropy_floor 0.1"}
+    )
+    notes = builders.grpo_objective([ended, *runs[1:]]).footnotes
+    assert [note for note in notes if "ended after step 12 (entropy 0.01 under" in note]
+    assert not [note for note in table.footnotes if "ended after" in note]
 
 
 def test_sign_and_bootstrap_tables_of_the_paper() -> None:

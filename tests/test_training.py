@@ -25,9 +25,11 @@ from wmlab.rewards.behr import BehaviourConsistency
 from wmlab.rewards.reference import ReferenceAgent
 from wmlab.rewards.surface import SurfaceReward
 from wmlab.training import sft
+from wmlab.training.advantage import advantages
 from wmlab.training.checkpoint import NAME
-from wmlab.training.grpo import Grpo, Prompt, advantages, make_group, policy_loss, prompts_of
+from wmlab.training.grpo import Grpo, Prompt, prompts_of
 from wmlab.training.heldout import compare, prompt_means
+from wmlab.training.loss import make_group, policy_loss
 from wmlab.training.sequences import TrainingSequence, agent_sequences, pad, world_model_sequences
 
 RECIPE = GrpoRecipe(
@@ -168,7 +170,7 @@ def test_equal_samples_share_one_branch_with_the_same_gradient() -> None:
     gradients = []
     for groups in ([merged], apart):
         lm.model.zero_grad()
-        loss, sums = policy_loss(lm.model, frozen, groups, 3, RECIPE)
+        loss, sums = policy_loss(lm.model, frozen, groups, 3, 7, RECIPE)
         loss.backward()  # type: ignore[no-untyped-call]
         gradients.append([p.grad.clone() for p in lm.model.parameters()])
         assert sums["tokens"] == 7 and sums["kl"] > 0

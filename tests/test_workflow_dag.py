@@ -146,6 +146,11 @@ def test_advice_and_memory_reach_those_that_read_them_and_no_other(tmp_path: Pat
     rerun = jobs(folder, *given)
     assert rerun["sft_with_memory"] == rerun["predict_with_memory"] == 1
     assert rerun["rollout_wm"] == 3 and not set(rerun) & {"rollout_real", "memory_bank", "grpo", "sft_agent"}
+    scratch = "memory: {start: scratch, sft: {epochs: null, learning_rate: null}}\n"
+    (folder / "studies" / "advised.yaml").write_text(overlay + scratch)
+    ended = snakemake(folder, *given, "-n", "-p")
+    said = [line for line in (ended.stdout + ended.stderr).splitlines() if "wmlab train sft" in line]
+    assert len(said) == 1 and "--memory" in said[0] and "--init" not in said[0]
     (folder / "studies" / "advised.yaml").write_text(overlay + "skills: {guidance: mined}\n")
     assert jobs(folder, *given)["skill_guidance"] == 1
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from wmlab.config.memory import CONTROL_METHOD, MEMORY_METHOD
+from wmlab.config.memory import CONTROL_METHOD, MEMORY_METHOD, Memory
 from wmlab.config.root import COPY_METHOD, SFT_METHOD, SUPERVISED, StudyConfig
+from wmlab.config.section import changed
 
 SFT_SEED = 0
 
@@ -95,6 +96,10 @@ class Matrix:
             ]
             wanted = [*alike, *wanted]
         return next((name for name in wanted if name in self.study.methods), None)
+
+    def memory(self, domain: str) -> Memory:
+        """Section `memory` as it holds in a domain."""
+        return changed(self.config.memory, self.config.domain(domain).memory)
 
     def memory_models(self, method: str | None = None) -> list[Model]:
         """World models that are shown memory blocks, of one method or of all."""

@@ -11,9 +11,9 @@ from wmlab.config.scoring import Endpoint
 from wmlab.config.section import Count, Section, Share, Whole, partial
 
 MEMORY_METHOD = "mem_sft"
-"""The SFT model after learning to read memory blocks; GRPO methods with ``memory: true`` start from it."""
+"""The world model that learnt to read memory blocks, from the SFT model or from scratch; GRPO methods with ``memory: true`` start from it."""
 CONTROL_METHOD = "more_sft"
-"""Its control: the SFT model after the same further steps on the same trajectories, without blocks."""
+"""Its control: the same start and steps on the same trajectories, without blocks."""
 
 SftPart = partial(SftSettings)
 
@@ -33,16 +33,26 @@ class MemorySettings(Section):
 SHOWN = set(MemorySettings.model_fields)
 
 
+class ReaderSettings(MemorySettings):
+    """How a domain's world models learn to read memory, and how it reaches them."""
+
+    start: Literal["w2w", "scratch"] = Field(
+        default="w2w",
+        description="what learning to read memory starts from: the SFT model, or fresh weights of the same seed,"
+        " which cannot know by heart what the blocks say; `more_sft` starts alike",
+    )
+
+
 class MemoryRecipe(MemorySettings):
     """What ``--memory-recipe`` takes."""
 
     seed: Whole = Field(default=0, description="seed of the tasks that dropout takes")
 
 
-MemoryChanges = partial(MemorySettings)
+MemoryChanges = partial(ReaderSettings)
 
 
-class Memory(MemorySettings):
+class Memory(ReaderSettings):
     """World memory (MemWM): banks from training transitions, and the models that are shown them."""
 
     min_support: Count = Field(default=2, description="hard transitions behind a rule, at least")

@@ -36,6 +36,11 @@ class Places(Matrix):
             return self.weights(domain, backbone, MEMORY_METHOD, seed)
         return self.weights(domain, backbone, SFT_METHOD, SFT_SEED)
 
+    def reader_start(self, domain: str, backbone: str) -> list[str]:
+        """What learning to read memory starts from, and its control: the SFT model, or nothing."""
+        found = self.weights(domain, backbone, SFT_METHOD, SFT_SEED)
+        return [found] if self.memory(domain).start == "w2w" else []
+
     def banks(self, domain: str, backbone: str, method: str) -> list[str]:
         """The memory bank that the world models of ``method`` ask: none for most."""
         found = f"{self.root}/memory/{domain}/{backbone}/bank.jsonl"

@@ -72,12 +72,8 @@ class Plan(Places):
 
     def memory_recipe(self, domain: str, training: bool) -> str:
         """``--memory-recipe`` of every command that asks a world model; dropout is for training."""
-        settings = changed(
-            MemoryRecipe(**self.config.memory.model_dump(include=SHOWN)), self.domain(domain).memory
-        )
-        return _json(
-            settings.model_copy(update={"seed": self.study.seed, **({} if training else {"dropout": 0.0})})
-        )
+        shown = {**self.memory(domain).model_dump(include=SHOWN), **({} if training else {"dropout": 0.0})}
+        return _json(MemoryRecipe(**shown, seed=self.study.seed))
 
     def curator(self) -> dict[str, object]:
         """Options of ``wmlab memory build`` that choose the curator: none for hints by rule."""

@@ -21,6 +21,7 @@ class Recipe(Section):
     """Base: frozen, no unknown keys."""
 
 
+Precision = Literal["fp32", "bf16"]
 Shares = Annotated[tuple[Share, ...], Field(min_length=1, strict=False)]
 
 
@@ -90,6 +91,9 @@ class SftSettings(Recipe):
     weight_decay: NonNegative = Field(default=0.0, description="decoupled weight decay")
     max_length: Count = Field(default=2048, description="longest training sequence, tokens")
     validation_points: Count = Field(default=4, description="validations during the run, evenly spaced")
+    precision: Precision = Field(
+        default="fp32", description="bf16: passes through the blocks in bf16; weights and the head stay fp32"
+    )
     train_on: Literal["taught", "all"] = Field(
         default="taught", description="tokens with loss: observations (agents: taught actions), or all"
     )
@@ -120,6 +124,31 @@ class GrpoSettings(Recipe):
         default=1e-3, description="weight of the low-variance KL to the SFT model"
     )
     clip: Positive = Field(default=0.2, description="clip range of the probability ratio")
+    clip_high: Positive | None = Field(
+        default=None, description="its range above 1, for clip-higher; as `clip` without it"
+    )
+    loss: Literal["seq-mean-token-mean", "token-mean"] = Field(
+        default="seq-mean-token-mean",
+        description="how token terms are averaged: over a sample's tokens, then over samples (GRPO); over all tokens",
+    )
+    updates: Count = Field(
+        default=1,
+        description="optimiser updates a step, each over its share of the prompts; clipping needs several",
+    )
+    backward_tokens: Count = Field(
+        default=4096, description="tokens of one backward pass; an update's passes add up their gradients"
+    )
+    precision: Precision = Field(
+        default="fp32", description="bf16: the updates' passes through the policy's blocks"
+    )
+    entropy_floor: NonNegative = Field(
+        default=0.0, description="nats a token; training ends when it stays below for `patience` steps"
+    )
+    max_repetition: Share = Field(
+        default=1.0,
+        description="share of a sample's 4-grams that repeat earlier ones; training ends when it stays above",
+    )
+    patience: Count = Field(default=3, description="steps that show a collapse before training ends")
     std_floor: Positive = Field(default=1e-3, description="floor of a group's reward standard deviation")
     max_failed: Share = Field(
         default=0.05, description="share of failed rewards in a step that stops the run"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,21 @@ def new_model(architecture: Architecture, tokenizer: Any, seed: int) -> Any:
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return LlamaForCausalLM(config)
+        return LlamaForCausalLM(config).to(device())
+
+
+def device() -> torch.device:
+    """Where models run: the first GPU that the job sees, else the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def computed_in(model: Any, bf16: bool) -> AbstractContextManager[Any]:
+    """Where the passes through ``model``'s blocks are computed: in bfloat16, or in the weights' own type."""
+    return torch.autocast(model.device.type, torch.bfloat16) if bf16 else nullcontext()
 
 
 def load_model(path: str | Path, dtype: torch.dtype = torch.float32) -> Any:
-    """Load a causal LM folder for inference. Raises InputError/ModelFailure with the folder's name."""
+    """Load a causal LM folder for inference, on the job's device. Raises InputError/ModelFailure with the folder's name."""
     from transformers import AutoModelForCausalLM
 
     if not (Path(path) / "config.json").is_file():
@@ -55,7 +66,7 @@ def load_model(path: str | Path, dtype: torch.dtype = torch.float32) -> Any:
         )
     except Exception as error:
         raise ModelFailure(f"{path}: model cannot be loaded ({type(error).__name__}: {error})") from error
-    return model.eval()
+    return model.eval().to(device())
 
 
 def save_folder(path: str | Path, *writers: Callable[[Path], Any]) -> None:

@@ -101,7 +101,7 @@ class RowCache(Cache):  # type: ignore[misc]
             shape = (*key_states.shape[:2], self.capacity, key_states.shape[3])
             self.buffers[layer_idx] = (key_states.new_zeros(shape), value_states.new_zeros(shape))
         keys, values = self.buffers[layer_idx]
-        rows = torch.arange(key_states.shape[0])[:, None]
+        rows = torch.arange(key_states.shape[0], device=keys.device)[:, None]
         keys[rows, :, self.slots] = key_states.transpose(1, 2)
         values[rows, :, self.slots] = value_states.transpose(1, 2)
         return keys[:, :, : self.width], values[:, :, : self.width]
@@ -122,8 +122,9 @@ def _forward(model: Any, cache: RowCache, new: Sequence[Sequence[int]]) -> torch
             positions[r, : len(row)] = torch.arange(len(cache.ids[r]), len(cache.ids[r]) + len(row))
             cache.ids[r].extend(row)
     width = 1 + max(len(row) for row in cache.ids)
+    ids, positions = ids.to(model.device), positions.to(model.device)
     cache.prepare(positions + 1, width)
-    slot = torch.arange(width)
+    slot = torch.arange(width, device=model.device)
     seen = (slot[None, None] <= positions[:, :, None] + 1) & (slot != SCRATCH)
     # A padding position sees the scratch slot only, since a row that sees nothing is undefined.
     seen[:, :, SCRATCH] = positions < 0
@@ -134,8 +135,8 @@ def _forward(model: Any, cache: RowCache, new: Sequence[Sequence[int]]) -> torch
         cache=cache,
         use_cache=True,
     ).last_hidden_state
-    last = torch.tensor([max(len(row), 1) - 1 for row in new])
-    logits: torch.Tensor = model.lm_head(hidden[torch.arange(batch), last]).float()
+    last = torch.tensor([max(len(row), 1) - 1 for row in new], device=model.device)
+    logits: torch.Tensor = model.lm_head(hidden[torch.arange(batch, device=model.device), last]).float()
     return logits
 
 

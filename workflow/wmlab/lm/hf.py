@@ -66,7 +66,7 @@ class HFModel:
 
     def generate_ids(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[list[Completion]]:
         """:meth:`generate` after prompts of token ids, which may end within the assistant's turn."""
-        generator = torch.Generator().manual_seed(sampling.seed)
+        generator = torch.Generator(self.model.device).manual_seed(sampling.seed)
         results: list[list[Completion]] = [[] for _ in prompts]
         trees = [Tree(prompt, [], []) for prompt in prompts]
         for group in chunks(trees, MAX_BATCH_TOKENS):

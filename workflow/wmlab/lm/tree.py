@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from wmlab.lm.build import computed_in
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -31,12 +33,18 @@ class Tree:
 
 
 def branch_logprobs(
-    model: Any, trees: Sequence[Tree], *, temperature: float = 1.0, with_entropy: bool = False
+    model: Any,
+    trees: Sequence[Tree],
+    *,
+    temperature: float = 1.0,
+    with_entropy: bool = False,
+    bf16: bool = False,
 ) -> tuple[list[list[torch.Tensor]], list[list[torch.Tensor]]]:
     """Log-probabilities (nats) of the scored tokens: per tree, per branch, a tensor (scored[i],).
 
     ``temperature`` divides the logits first, so that values match the sampling distribution. The second
-    result holds the entropies (nats) at the same positions when asked for, else empty lists.
+    result holds the entropies (nats) at the same positions when asked for, else empty lists. ``bf16`` computes
+    the blocks in bfloat16, the vocabulary's projection in the weights' own type.
     Differentiable; wrap in ``torch.no_grad()`` for scoring. Prefixes must not be empty.
     """
     length = max(tree.n_tokens for tree in trees)
@@ -74,12 +82,13 @@ def branch_logprobs(
     mask = torch.zeros((batch, 1, length, length), dtype=model.dtype)
     mask.masked_fill_(~visible[:, None], torch.finfo(model.dtype).min)
     device = model.device
-    hidden = model.model(
-        input_ids=ids.to(device),
-        attention_mask=mask.to(device),
-        position_ids=positions.to(device),
-        use_cache=False,
-    ).last_hidden_state
+    with computed_in(model, bf16):
+        hidden = model.model(
+            input_ids=ids.to(device),
+            attention_mask=mask.to(device),
+            position_ids=positions.to(device),
+            use_cache=False,
+        ).last_hidden_state.to(model.dtype)
     chosen = hidden.reshape(batch * length, -1)[torch.tensor(rows, device=device)]
     logits = model.lm_head(chosen).float() / temperature
     logprobs = torch.log_softmax(logits, dim=-1)

@@ -36,6 +36,8 @@ HELDOUT_KEYS = (
     "difference_ci",
     "em_before",
     "em_after",
+    "steps",
+    "stopped",
 )
 
 _SHARED = frozenset({"n", "n_error", "fp", "fn", "SR_Real", "mean_steps_Real", "timeout_Real"})
@@ -333,6 +335,12 @@ def grpo_objective(items: Sequence[Loaded]) -> Table:
     notes = (
         "Each row is on its own reward's scale; rewards of different methods are not comparable.",
         "[low, high]: 95 % interval over held-out transitions (paired for the difference).",
+        *(
+            f"{item.identity.domain}, {method_label(item.identity.method)}, seed {item.identity.seed}: ended after "
+            f"step {item.value['steps']} ({item.value['stopped']})."
+            for item in items
+            if item.value["stopped"]
+        ),
     )
     return Table("grpo_objective", title, columns, tuple(rows), notes)
 

@@ -22,8 +22,8 @@ METHOD_NOTES = {
     "f1": "F1: GRPO with the token F1 reward.",
     "em": "EM (SurR): GRPO with the exact-match reward.",
     "behr": "BehR: GRPO with the behaviour-consistency reward.",
-    "more_sft": "W2W+: W2W after as many further steps as Mem-SFT, without memory: its control.",
-    "mem_sft": "Mem-SFT: W2W after learning to read memory blocks, and asked with them.",
+    "more_sft": "W2W+: trained as Mem-SFT is, from the same start by as many steps, without memory: its control.",
+    "mem_sft": "Mem-SFT: trained to read memory blocks, from W2W or from scratch (`memory.start`), and asked with them.",
     "mem_behr": "Mem-BehR: GRPO with the behaviour-consistency reward from Mem-SFT, with memory blocks.",
 }
 

@@ -52,7 +52,8 @@ def headlines(
             }
         )
     if "single_step" in tables:
-        cards.append(_column_card(tables["single_step"], "em", "Single-step EM", "#table-single_step"))
+        aim = method_label(stats["target"]) if stats is not None and "target" in stats else None
+        cards += _step_cards(tables["single_step"], aim)
     if cells:
         cards.append(_size_card(cells))
     return cards
@@ -79,12 +80,22 @@ def _difference_card(stats: Mapping[str, Any], method: str) -> dict[str, str]:
     return {"label": label, "value": value, "note": note, "href": "#table-bootstrap"}
 
 
-def _column_card(table: Mapping[str, Any], key: str, label: str, href: str) -> dict[str, str]:
+def _step_cards(table: Mapping[str, Any], aim: str | None) -> list[dict[str, str]]:
+    """Exact match, a card for each domain and backbone: the method that is tested, or the last, then the others."""
     keys = [column["key"] for column in table["columns"]]
-    place, name = keys.index(key), keys.index("method")
-    rows = [(row["cells"][name]["text"], row["cells"][place]["text"]) for row in table["rows"]]
-    note = "; ".join(f"{method} {text}" for method, text in rows[:-1])
-    return {"label": f"{label}, {rows[-1][0]}", "value": rows[-1][1], "note": note, "href": href}
+    blocks: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in table["rows"]:
+        text = {key: cell["text"] for key, cell in zip(keys, row["cells"], strict=True)}
+        # A place that the whole study shares stands in the table's title.
+        place = tuple(text[key] for key in ("domain", "backbone") if key in text)
+        blocks.setdefault(place, {})[text["method"]] = text["em"]
+    cards = []
+    for place, found in blocks.items():
+        shown = aim if aim in found else list(found)[-1]
+        others = "; ".join(f"{method} {text}" for method, text in found.items() if method != shown)
+        label = ", ".join(("Single-step EM", *place, shown))
+        cards.append({"label": label, "value": found[shown], "note": others, "href": "#table-single_step"})
+    return cards
 
 
 def _size_card(cells: Sequence[Loaded]) -> dict[str, str]:

@@ -23,74 +23,15 @@ from wmlab.errors import ModelFailure
 from wmlab.io.progress import Progress
 from wmlab.lm.base import Completion, Sampling
 from wmlab.lm.hf import HFModel
-from wmlab.lm.tree import Tree, branch_logprobs, chunks
+from wmlab.lm.tree import branch_logprobs, chunks
 from wmlab.memory.context import WorldMemory, prompts
 from wmlab.metrics.text import exact_match
 from wmlab.rewards.base import Reward, RewardInput, RewardRecord
 from wmlab.rewards.reference import ReferenceAgent
 from wmlab.training.advantage import advantages
 from wmlab.training.checkpoint import load_checkpoint, save_checkpoint
-
-MAX_TRAIN_TOKENS = 4096
-
-
-@dataclass
-class Group:
-    """One prompt and its distinct completions, each with its share of the group's samples."""
-
-    prompt: list[int]
-    branches: list[list[int]]
-    weights: list[float]  # advantage summed over equal samples
-    counts: list[int]
-
-
-def make_group(
-    prompt: list[int], completions: Sequence[Completion], advantage: Sequence[float], end_id: int
-) -> Group:
-    """Merge equal completions: their gradients are equal, so one branch carries their summed weight."""
-    branches: dict[tuple[int, ...], int] = {}
-    group = Group(prompt, [], [], [])
-    for completion, value in zip(completions, advantage, strict=True):
-        ids = (*completion.token_ids, end_id) if completion.finish_reason == "stop" else completion.token_ids
-        if not ids:
-            continue
-        if ids not in branches:
-            branches[ids] = len(group.branches)
-            group.branches.append(list(ids))
-            group.weights.append(0.0)
-            group.counts.append(0)
-        group.weights[branches[ids]] += value
-        group.counts[branches[ids]] += 1
-    return group
-
-
-def policy_loss(
-    model: Any, frozen: Any, groups: Sequence[Group], n_samples: int, recipe: GrpoRecipe
-) -> tuple[torch.Tensor, dict[str, float]]:
-    """Clipped policy loss plus low-variance KL to the SFT model, and sums for the curve.
-
-    Per sample the token terms are averaged, then summed over samples and divided by ``n_samples`` of the
-    whole step. With one update a batch the ratio is 1 in value and carries the gradient.
-    """
-    trees = [Tree(g.prompt, g.branches, [len(b) for b in g.branches]) for g in groups]
-    new, entropy = branch_logprobs(model, trees, temperature=recipe.temperature, with_entropy=True)
-    with torch.no_grad():
-        base, _ = branch_logprobs(frozen, trees, temperature=recipe.temperature)
-    loss = torch.zeros(())
-    sums = {"kl": 0.0, "entropy": 0.0, "tokens": 0.0}
-    for g, group in enumerate(groups):
-        for b, (weight, count) in enumerate(zip(group.weights, group.counts, strict=True)):
-            logprob = new[g][b]
-            ratio = (logprob - logprob.detach()).exp()
-            clipped = ratio.clamp(1 - recipe.clip, 1 + recipe.clip)
-            gain = torch.minimum(ratio * weight, clipped * weight).mean()
-            gap = base[g][b] - logprob
-            kl = (gap.exp() - gap - 1).mean()
-            loss = loss - (gain - recipe.kl_coefficient * count * kl) / n_samples
-            sums["kl"] += count * float(kl.detach()) / n_samples
-            sums["entropy"] += count * float(entropy[g][b].detach().sum())
-            sums["tokens"] += count * len(logprob)
-    return loss, sums
+from wmlab.training.collapse import collapse, repetition
+from wmlab.training.loss import Group, OldLogprobs, make_group, policy_loss
 
 
 @dataclass(frozen=True)
@@ -147,28 +88,30 @@ class Grpo:
         )
         self.curve: list[dict[str, Any]] = []
         self.samples = self.failures = 0
+        self.stopped: str | None = None
 
     def train(
         self, prompts: Sequence[Prompt], validation: Sequence[Prompt], checkpoints: Path
     ) -> list[dict[str, Any]]:
-        """Run (or resume) to ``recipe.steps`` and return the curve rows."""
+        """Run (or resume) to ``recipe.steps``, or to a collapse (``stopped`` says which), and return the curve rows."""
         recipe, step = self.recipe, self._resume(checkpoints)
         progress = Progress("grpo", recipe.steps, "steps", done=step)
-        while step < recipe.steps:
+        while step < recipe.steps and self.stopped is None:
             started = time.monotonic()
             batch = self._draw(prompts, step)
             row = self._step(batch, step)
             step += 1
             row["step"] = step
-            row["em_validation"] = None
-            if step % recipe.validation_every == 0 or step == recipe.steps:
-                row["em_validation"] = self.greedy_em(validation)
-            row["seconds"] = time.monotonic() - started
             self.curve.append(row)
+            self.stopped = collapse(self.curve, recipe)
+            ends = step == recipe.steps or self.stopped is not None
+            validates = ends or step % recipe.validation_every == 0
+            row["em_validation"] = self.greedy_em(validation) if validates else None
+            row["seconds"] = time.monotonic() - started
             progress.update(
                 1, note=f"reward {row['reward']:.3f} kl {row['kl']:.4f}" if row["reward"] is not None else ""
             )
-            if step % recipe.checkpoint_every == 0 and step < recipe.steps:
+            if step % recipe.checkpoint_every == 0 and not ends:
                 self._save(checkpoints, step)
         return self.curve
 
@@ -208,21 +151,7 @@ class Grpo:
         risen = min(1.0, (step + 1) / max(1, recipe.warmup_steps))
         for settings in self.optimizer.param_groups:
             settings["lr"] = recipe.learning_rate * settings["multiple"] * risen
-        self.optimizer.zero_grad(set_to_none=True)
-        total: Counter[str] = Counter()
-        loss_value = 0.0
-        trees = [Tree(g.prompt, g.branches, []) for g in groups]
-        for members in chunks(trees, MAX_TRAIN_TOKENS):
-            loss, sums = policy_loss(
-                self.policy.model, self.frozen, [groups[i] for i in members], len(flat), recipe
-            )
-            loss.backward()  # type: ignore[no-untyped-call]
-            loss_value += float(loss.detach())
-            total.update(sums)
-        norm = torch.nn.utils.clip_grad_norm_(self.policy.model.parameters(), recipe.max_grad_norm)
-        if not torch.isfinite(norm):
-            raise ModelFailure(f"GRPO step {step + 1}: the gradient is not finite; lower the learning rate")
-        self.optimizer.step()
+        total, norm = self._update(groups, step)
         known = [r.reward for r in flat if r.reward is not None]
         spread = [
             float(np.std([r.reward for r in rs if r.reward is not None]))
@@ -234,13 +163,66 @@ class Grpo:
             "reward_std": float(np.mean(spread)) if spread else None,
             "kl": total["kl"],
             "entropy": total["entropy"] / max(1.0, total["tokens"]),
+            "clipped": total["clipped"] / max(1.0, total["tokens"]),
+            "repetition": float(np.mean([repetition(c.token_ids) for cs in completions for c in cs])),
             "length": total["tokens"] / len(flat),
             "prefill_tokens": self.reference.prefill_tokens if self.reference else 0,
             "reference_calls": self.reference.calls if self.reference else 0,
             "masked": len(flat) - len(known),
-            "loss": loss_value,
-            "grad_norm": float(norm),
+            "loss": total["loss"],
+            "grad_norm": norm,
         }
+
+    def _update(self, groups: Sequence[Group], step: int) -> tuple[Counter[str], float]:
+        """The step's optimiser updates, each over its share of the groups; sums for the curve, largest gradient norm.
+
+        The backward passes of an update add up their gradients: ``backward_tokens`` bounds each.
+        """
+        recipe = self.recipe
+        n = min(recipe.updates, len(groups))
+        parts = [[groups[i] for i in range(part, len(groups), n)] for part in range(n)]
+        # Without a second update nothing has moved since sampling.
+        old = [self._logprobs(part) if n > 1 else None for part in parts]
+        total: Counter[str] = Counter()
+        norms = []
+        for part, sampled in zip(parts, old, strict=True):
+            self.optimizer.zero_grad(set_to_none=True)
+            n_samples, n_tokens = sum(sum(g.counts) for g in part), sum(g.n_tokens for g in part)
+            for members in chunks([g.tree for g in part], recipe.backward_tokens):
+                loss, sums = policy_loss(
+                    self.policy.model,
+                    self.frozen,
+                    [part[i] for i in members],
+                    n_samples,
+                    n_tokens,
+                    recipe,
+                    None if sampled is None else [sampled[i] for i in members],
+                )
+                loss.backward()  # type: ignore[no-untyped-call]
+                sums["kl"] /= n
+                total.update({**sums, "loss": float(loss.detach()) / n})
+            norm = torch.nn.utils.clip_grad_norm_(self.policy.model.parameters(), recipe.max_grad_norm)
+            if not torch.isfinite(norm):
+                raise ModelFailure(
+                    f"GRPO step {step + 1}: the gradient is not finite; lower the learning rate"
+                )
+            norms.append(float(norm))
+            self.optimizer.step()
+        return total, max(norms, default=0.0)
+
+    @torch.no_grad()
+    def _logprobs(self, groups: Sequence[Group]) -> OldLogprobs:
+        found: list[list[torch.Tensor]] = [[] for _ in groups]
+        for members in chunks([g.tree for g in groups], self.recipe.backward_tokens):
+            values, _ = branch_logprobs(
+                self.policy.model,
+                [groups[i].tree for i in members],
+                temperature=self.recipe.temperature,
+                bf16=self.recipe.precision == "bf16",
+            )
+            for place, branches in zip(members, values, strict=True):
+                found[place] = branches
+        return found
 
     def _check_failures(self, records: Sequence[RewardRecord]) -> None:
         self.samples += len(records)

@@ -17,6 +17,7 @@ import torch
 
 from wmlab.config.recipes import SftRecipe
 from wmlab.io.progress import Progress
+from wmlab.lm.build import computed_in
 from wmlab.training.checkpoint import load_checkpoint, save_checkpoint
 from wmlab.training.sequences import TrainingSequence, batches, layout, pad
 
@@ -71,7 +72,7 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = recipe.learning_rate * schedule(step, total, recipe.warmup_fraction)
         batch = [sequences[i] for i in plan[place]]
-        loss = batch_loss(model, batch, pad_id)
+        loss = batch_loss(model, batch, pad_id, recipe.precision == "bf16")
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -121,10 +122,12 @@ def schedule(step: int, total: int, warmup_fraction: float) -> float:
     return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * share))
 
 
-def batch_loss(model: Any, batch: Sequence[TrainingSequence], pad_id: int) -> torch.Tensor:
+def batch_loss(
+    model: Any, batch: Sequence[TrainingSequence], pad_id: int, bf16: bool = False
+) -> torch.Tensor:
     """Mean negative log-likelihood (nats) of the taught tokens of the batch."""
     ids, taught = pad(batch, pad_id)
-    logits, targets = taught_logits(model, ids, taught, layout(batch, ids.shape[1]))
+    logits, targets = taught_logits(model, ids, taught, layout(batch, ids.shape[1]), bf16)
     return torch.nn.functional.cross_entropy(logits, targets)
 
 
@@ -133,19 +136,25 @@ def taught_logits(
     ids: torch.Tensor,
     taught: torch.Tensor,
     places: tuple[torch.Tensor, torch.Tensor] | None = None,
+    bf16: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Logits (N, V) and targets (N,) of the taught tokens of ids (B, T).
+    """Logits (N, V) and targets (N,) of the taught tokens of ids (B, T), on the model's device.
 
     Rows are right-padded, so causal attention needs no padding mask; ``places`` is the ``layout`` of branches.
     """
     told: dict[str, torch.Tensor] = {}
+    ids, taught = ids.to(model.device), taught.to(model.device)
     if places is not None:
         positions, visible = places
         mask = torch.zeros(visible.shape, dtype=model.dtype).masked_fill_(
             ~visible, torch.finfo(model.dtype).min
         )
-        told = {"position_ids": positions[:, :-1], "attention_mask": mask[:, None, :-1, :-1]}
-    hidden = model.model(input_ids=ids[:, :-1], use_cache=False, **told).last_hidden_state
+        told = {
+            "position_ids": positions[:, :-1].to(model.device),
+            "attention_mask": mask[:, None, :-1, :-1].to(model.device),
+        }
+    with computed_in(model, bf16):
+        hidden = model.model(input_ids=ids[:, :-1], use_cache=False, **told).last_hidden_state.to(model.dtype)
     wanted = taught[:, 1:]
     return model.lm_head(hidden[wanted]), ids[:, 1:][wanted]
 
@@ -167,7 +176,7 @@ def evaluate(
         loss_sum += float(torch.nn.functional.cross_entropy(logits.float(), targets, reduction="sum"))
         n_tokens += len(targets)
         hit = torch.zeros_like(taught)
-        hit[:, 1:][taught[:, 1:]] = logits.argmax(-1) == targets
+        hit[:, 1:][taught[:, 1:]] = (logits.argmax(-1) == targets).to(hit.device)
         for row, sequence in enumerate(batch):
             right += sum(bool(hit[row, a:b].all()) for a, b in sequence.turns)
             n_turns += len(sequence.turns)

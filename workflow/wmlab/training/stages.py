@@ -170,6 +170,8 @@ def run_grpo(
         "reward": reward_name,
         "n_train": len(prompts),
         "n_train_too_long": len(offered) - len(prompts),
+        "steps": len(curve),
+        "stopped": run.stopped,
         **compare(before, after, seed),
         "em_before": em_before,
         "em_after": run.greedy_em(held_out),
