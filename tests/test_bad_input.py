@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import tiny_models as tiny
 from wmlab.cli.main import main
+from wmlab.config.presets import PRESETS
+from wmlab.config.recipes import GrpoRecipe
 from wmlab.domains.base import Task
 from wmlab.domains.panels import write_panel
 from wmlab.io.jsonl import read_jsonl
@@ -263,6 +265,53 @@ def test_an_unfinished_rollout_keeps_its_episodes(run: Any, panel: Path, tmp_pat
         "epsilom",
         "epsilon",
     )
+
+
+def test_grpo_takes_the_presets_of_papers_and_releases(run: Any, tmp_path: Path) -> None:
+    def printed(*arguments: str) -> dict[str, Any]:
+        code, out, _ = run("train", "grpo", "--print", *arguments)
+        assert code == 0
+        return dict(json.loads(out[: out.rindex("}") + 1]))
+
+    paper = printed("--preset", "paper")
+    assert set(paper) == {"reward", *GrpoRecipe.model_fields}
+    assert (paper["reward"], paper["reward_parameters"], paper["steps"]) == (
+        "behr",
+        {"scale": 1.0},
+        "5 epochs",
+    )
+    assert (paper["temperature"], paper["group"], paper["kl_coefficient"]) == (1.3, 5, 1e-3)
+    assert (paper["prompts_per_step"], paper["updates"], paper["clip_high"]) == (32, 1, None)
+    facts = printed("--preset", "released-code-webshop")
+    assert facts["reward"] == "behr_facts" and facts["reward_parameters"]["facts_weight"] == 0.2
+    # Another reward leaves the preset's parameters behind, what is given stays.
+    other = printed("--preset", "paper", "--reward", "f1", "--recipe", '{"steps": 7}')
+    assert (other["reward"], other["reward_parameters"], other["steps"]) == ("f1", {}, 7)
+    for name in PRESETS:
+        assert printed("--preset", name)["temperature"] in (1.0, 1.3)
+    refused(run("train", "grpo", "--print", "--preset", "papr"), "papr", "did you mean 'paper'")
+    refused(run("train", "grpo", "--print"), "--reward missing", "--preset")
+    refused(run("train", "grpo", "--preset", "paper"), "--model, --transitions, --validation, --out missing")
+    trajectories(tmp_path / "t.parquet")
+    assert run("data", "decompose", "--trajectories", "t.parquet", "--out", "x.parquet")[0] == 0
+    lm = tiny.tiny_lm()
+    save_model(tmp_path / "wm", lm.model, lm.tokenizer)
+    given = [*GRPO, "--reward", "f1", "--preset", "paper"]
+    refused(run(*given), "9 prompts do not fill a batch of 32")
+    small = {
+        "prompts_per_step": 4,
+        "group": 2,
+        "max_new_tokens": 4,
+        "heldout_prompts": 2,
+        "heldout_samples": 1,
+    }
+    assert run(*given, "--recipe", json.dumps(small))[0] == 0
+    result = json.loads((tmp_path / "g" / "heldout.json").read_text())
+    assert (result["n_train"], result["steps"], result["stopped"]) == (
+        9,
+        2 * 5,
+        None,
+    )  # 5 epochs of 2 whole batches
 
 
 def test_grpo_without_a_history_short_enough(run: Any, tmp_path: Path) -> None:

@@ -292,7 +292,7 @@ def test_grpo_stops_when_its_reference_is_gone_and_resumes(folder: Any, tmp_path
     from wmlab.data.decompose import transitions
     from wmlab.io.tables import write_table
     from wmlab.lm.build import save_model
-    from wmlab.training.stages import run_grpo
+    from wmlab.training.grpo_stage import run_grpo
 
     save_model(tmp_path / "wm", tiny.tiny_lm(1).model, tiny.tokenizer())
     rows = list(transitions([tiny.trajectory(4, number) for number in range(3)], "t"))

@@ -18,7 +18,8 @@ import tiny_models as tiny
 import torch
 from typer.testing import CliRunner
 from wmlab.cli.train import app
-from wmlab.config.verl import OPEN, PRESETS, VerlRecipe
+from wmlab.config.presets import OPEN, PRESETS
+from wmlab.config.verl import VerlRecipe
 from wmlab.data.decompose import transitions
 from wmlab.data.verl import write_verl
 from wmlab.errors import InputError, ModelFailure

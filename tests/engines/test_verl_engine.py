@@ -20,7 +20,7 @@ import pytest
 import tiny_models as tiny
 import torch
 from model_server import serving
-from wmlab.config.verl import PRESETS
+from wmlab.config.presets import PRESETS
 from wmlab.data.decompose import transitions
 from wmlab.data.verl import read_verl, write_verl
 from wmlab.errors import InputError

@@ -92,7 +92,7 @@ def sft(
 
     Example: wmlab train sft --role world-model --trajectories t.parquet --tokenizer tok --recipe sft.json --out wm
     """
-    from wmlab.training.stages import run_sft
+    from wmlab.training.sft_stage import run_sft
 
     run_sft(
         *(role, trajectories, tokenizer, recipe, out, validation, init, threads, seed, checkpoints),
@@ -102,12 +102,24 @@ def sft(
 
 @app.command()
 def grpo(
-    model: Annotated[Path, typer.Option("--model", help="SFT checkpoint to start from.")],
-    transitions: Annotated[Path, typer.Option("--transitions", help="Filtered transitions.parquet.")],
-    reward: Annotated[str, typer.Option("--reward", help="Name in the reward registry, e.g. behr, f1, em.")],
-    recipe: RecipeText,
-    out: OutDir,
-    validation: Annotated[Path, typer.Option("--validation", help="Held-out transitions.parquet.")],
+    model: Annotated[Path | None, typer.Option("--model", help="SFT checkpoint to start from.")] = None,
+    transitions: Annotated[
+        Path | None, typer.Option("--transitions", help="Filtered transitions.parquet.")
+    ] = None,
+    reward: Annotated[
+        str | None, typer.Option("--reward", help="Name in the reward registry, e.g. behr, f1, em.")
+    ] = None,
+    recipe: RecipeText = "{}",
+    out: Annotated[Path | None, typer.Option("--out", help="Model folder to write.")] = None,
+    validation: Annotated[
+        Path | None, typer.Option("--validation", help="Held-out transitions.parquet.")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset", help="paper, released-code-webshop, memwm-alfworld, …; --recipe changes it."
+        ),
+    ] = None,
     reference: Annotated[
         Path | None, typer.Option("--reference", help="Reference agent's folder, for behr rewards.")
     ] = None,
@@ -119,17 +131,21 @@ def grpo(
     checkpoints: Checkpoints = None,
     memory: Memory = None,
     memory_recipe: MemoryRecipeText = "{}",
+    show: Annotated[bool, typer.Option("--print", help="Print reward and recipe, train nothing.")] = False,
 ) -> None:
     """Train a world model with GRPO on a reward.
 
     Example: wmlab train grpo --model wm --transitions f.parquet --validation v.parquet --reward behr
     --reference agent --recipe grpo.json --out wm-behr
     """
-    from wmlab.training.stages import run_grpo
+    from wmlab.training.grpo_stage import print_grpo, run_grpo
 
+    if show:
+        print_grpo(reward, recipe, preset)
+        return
     run_grpo(
         *(model, transitions, reward, recipe, out, validation, reference, threads, seed, checkpoints),
-        *(memory, memory_recipe, reference_url or (), reference_model, reference_cache),
+        *(memory, memory_recipe, reference_url or (), reference_model, reference_cache, preset),
     )
 
 

@@ -1,11 +1,8 @@
-"""GRPO on a cluster by verl: its recipe, and the recipes that papers and releases state (presets).
-
-What a source leaves open is this project's choice and is said beside the key in ``OPEN``.
-"""
+"""GRPO on a cluster by verl: its recipe."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -50,43 +47,3 @@ class VerlRecipe(Section):
     gpus_per_node: Count = Field(default=8, description="GPUs of each")
     reward_workers: Count = Field(default=2, description="processes that ask the reference agent")
     seed: Whole = Field(default=0, description="seed of the data order")
-
-
-_MEMWM: dict[str, Any] = {
-    "learning_rate": 1e-6,
-    "group": 8,
-    "temperature": 1.0,
-    "epochs": 10,
-    "nodes": 1,
-    "gpus_per_node": 4,
-    "validate_first": True,
-    "test_every": 20,
-}
-
-PRESETS: dict[str, dict[str, Any]] = {
-    # behr.txt B.1: T 1.3, n 5, KL 0.001, TP 2, 8 GPUs, batch 32, exp(-|Δ|).
-    "paper": {},
-    # The release's launchers: cauchy, 0.2 physical facts on WebShop, 4 GPUs. Its format penalty is not carried over:
-    # it punishes texts by a marker that world models are never asked for.
-    "released-code-textworld": {"reward": "behr_cauchy", "gpus_per_node": 4},
-    "released-code-webshop": {
-        "reward": "behr_facts",
-        "reward_parameters": {"scale": 1.0, "behavior_weight": 0.8, "facts_weight": 0.2},
-        "gpus_per_node": 4,
-    },
-    # memwm.txt, implementation details.
-    "memwm-alfworld": {**_MEMWM, "batch_size": 64, "mini_batch_size": 64, "micro_batch_per_gpu": 16,
-                       "max_prompt_tokens": 8192, "max_new_tokens": 256},
-    "memwm-scienceworld": {**_MEMWM, "batch_size": 64, "mini_batch_size": 64, "micro_batch_per_gpu": 16,
-                           "max_prompt_tokens": 8192, "max_new_tokens": 512},
-    "memwm-webshop": {**_MEMWM, "batch_size": 32, "mini_batch_size": 32, "micro_batch_per_gpu": 8,
-                      "max_prompt_tokens": 24000, "max_new_tokens": 512},
-}  # fmt: skip
-
-OPEN: dict[str, tuple[str, ...]] = {
-    "paper": ("learning_rate", "epochs", "max_prompt_tokens", "max_new_tokens", "micro_batch_per_gpu"),
-    "memwm-alfworld": ("reward", "temperature", "test_every"),
-    "memwm-scienceworld": ("reward", "temperature", "test_every"),
-    "memwm-webshop": ("reward", "temperature", "test_every"),
-}
-"""Keys that the source of a preset does not state: ours, or the release's."""

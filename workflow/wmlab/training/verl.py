@@ -118,16 +118,6 @@ def _hydra(value: object) -> str:
     return str(value)
 
 
-def planned_steps(n_prompts: int, recipe: VerlRecipe) -> int:
-    """Optimiser steps of the whole run: verl drops an epoch's last incomplete batch."""
-    steps = n_prompts // recipe.batch_size * recipe.epochs
-    if steps == 0:
-        raise InputError(
-            f"{n_prompts} prompts do not fill a batch of {recipe.batch_size}; give more, or a smaller batch_size"
-        )
-    return steps
-
-
 def launch_script(recipe: VerlRecipe, given: Sequence[str], python: str = "python") -> str:
     """A script for one node, or for every node of a Slurm allocation: Ray's head on the first, workers on the rest."""
     settings = json.dumps({"std_floor": recipe.std_floor, "max_failed": recipe.max_failed})

@@ -7,10 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from wmlab.config.problems import near_match
-from wmlab.config.recipes import load_recipe
-from wmlab.config.section import changed, partial
-from wmlab.config.verl import OPEN, PRESETS, VerlRecipe
+from wmlab.config.presets import planned_steps, unstated, verl_preset
+from wmlab.config.verl import VerlRecipe
 from wmlab.data.verl import read_verl
 from wmlab.errors import InputError
 from wmlab.io.atomic import write_json, write_text
@@ -21,9 +19,7 @@ from wmlab.training import verl
 
 def resolved(preset: str, changes: str) -> VerlRecipe:
     """A preset with the keys that ``changes`` sets. Raises InputError for an unknown preset, key or reward."""
-    if preset not in PRESETS:
-        raise InputError(f"--preset {preset!r}: not known; {near_match(preset, PRESETS)}")
-    recipe = changed(VerlRecipe(**PRESETS[preset]), load_recipe(partial(VerlRecipe), changes))
+    recipe = verl_preset(preset, changes)
     check_reward(recipe.reward)
     share = recipe.nodes * recipe.gpus_per_node * recipe.micro_batch_per_gpu
     for name in ("batch_size", "mini_batch_size"):
@@ -58,9 +54,8 @@ def run_verl(
     recipe = resolved(preset, changes)
     if show:
         print(json.dumps(recipe.model_dump(mode="json"), indent=2, sort_keys=True))
-        open_keys = OPEN.get(preset, ())
-        if open_keys:
-            print(f"not stated by the source, chosen here: {', '.join(open_keys)}")
+        if unstated(preset):
+            print(unstated(preset))
         return
     given = {"--model": model, "--train": train, "--validation": validation, "--out": out}
     if merge is not None and not done:
@@ -74,7 +69,7 @@ def run_verl(
     if needs_reference(recipe.reward) and reference is None:
         raise InputError(f"reward {recipe.reward}: needs a reference agent; give --reference FOLDER")
     rows = len(read_verl(train))
-    planned = verl.planned_steps(rows, recipe)
+    planned = planned_steps(rows, recipe)
     run = verl.VerlRun(
         model=str(Path(model).resolve()) if Path(model).exists() else model,  # or a name of the hub
         train=train.resolve(),

@@ -1,8 +1,9 @@
-"""The training commands' work: read and check the inputs, train, write model, curve and provenance."""
+"""``wmlab train grpo``: read and check the inputs, train, write model, curves, held-out reward and provenance."""
 
 from __future__ import annotations
 
 import copy
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,87 +11,54 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from wmlab.config.recipes import GrpoRecipe, SftRecipe, load_recipe
+from wmlab.config.presets import grpo_preset, unstated, verl_preset
+from wmlab.config.recipes import GrpoRecipe, load_recipe
+from wmlab.config.section import partial
 from wmlab.errors import InputError, ModelFailure
 from wmlab.io.atomic import write_json
 from wmlab.io.jsonl import write_jsonl
 from wmlab.io.provenance import run_key, write_meta
 from wmlab.io.tables import read_table
-from wmlab.lm.build import load_model, new_model, save_model
+from wmlab.lm.build import save_model
 from wmlab.lm.hf import HFModel
-from wmlab.lm.tokenizer import load_tokenizer
 from wmlab.memory.context import open_memory
 from wmlab.rewards.opened import open_reference, reference_files
 from wmlab.rewards.registry import check_reward, make_reward, needs_reference
-from wmlab.training import sft
 from wmlab.training.checkpoint import drop_checkpoint
 from wmlab.training.grpo import Grpo, Prompt, prompts_of
 from wmlab.training.heldout import compare, prompt_means
-from wmlab.training.sequences import TrainingSequence, agent_sequences, require, world_model_sequences
-
-ROLES = ("world-model", "agent")
 
 
-def _sequences(
-    path: Path, role: str, tokenizer: object, recipe: SftRecipe, bank: Path | None, shown: str
-) -> list[TrainingSequence]:
-    if role == "world-model":
-        rows = read_table(path, "trajectories")
-        memory = open_memory(bank, shown, rows, path, tokenizer)
-        return require(world_model_sequences(tokenizer, rows, recipe.max_length, memory), path)
-    if bank is not None:
-        raise InputError("train sft: memory is for world models; give --role world-model, or no --memory")
-    rows = read_table(path, "demonstrations")
-    # With thoughts, an agent learns both forms: the reference prompt has no thoughts (metrics.md 5).
-    thoughts = (True, False) if recipe.thought else (False,)
-    everything = recipe.train_on == "all"
-    found = agent_sequences(tokenizer, rows, recipe.max_length, thoughts=thoughts, everything=everything)
-    return require(found, path)
+def resolved(
+    reward: str | None, source: str, preset: str | None, n_prompts: int | None = None
+) -> tuple[str, GrpoRecipe]:
+    """The reward and the recipe: a preset's with what ``source`` and ``reward`` change, or what they say alone.
+
+    Raises InputError for an unknown preset, key or reward, and when neither a preset nor a reward is given.
+    """
+    if preset is not None:
+        stated, recipe = grpo_preset(preset, source, n_prompts)
+        # A preset's parameters are its own reward's.
+        if (
+            reward not in (None, stated)
+            and recipe.reward_parameters == grpo_preset(preset)[1].reward_parameters
+        ):
+            recipe = recipe.model_copy(update={"reward_parameters": {}})
+        return check_reward(reward or stated), recipe
+    if reward is None:
+        raise InputError("train grpo: --reward missing; give it, or --preset")
+    return check_reward(reward), load_recipe(GrpoRecipe, source)
 
 
-def run_sft(
-    role: str,
-    data: Path,
-    tokenizer_dir: Path,
-    recipe_source: str,
-    out: Path,
-    validation: Path | None,
-    init: Path | None,
-    threads: int,
-    seed: int,
-    checkpoints: Path | None,
-    bank: Path | None = None,
-    shown: str = "{}",
-) -> None:
-    """``wmlab train sft``; ``bank`` and ``shown`` are its memory and how it is shown. Raises InputError for a bad role, recipe, file or architecture."""
-    started = time.time()
-    if role not in ROLES:
-        raise InputError(f"role {role!r}: not known; choose from {', '.join(ROLES)}")
-    recipe = load_recipe(SftRecipe, recipe_source)
-    torch.set_num_threads(threads)
-    tokenizer = load_tokenizer(tokenizer_dir)
-    sequences = _sequences(data, role, tokenizer, recipe, bank, shown)
-    held_out = [] if validation is None else _sequences(validation, role, tokenizer, recipe, bank, shown)
-    model = new_model(recipe.architecture, tokenizer, seed) if init is None else load_model(init)
-    if init is not None and model.config.vocab_size != len(tokenizer):
-        raise InputError.at(
-            init, "its vocabulary is not the tokenizer's", "start from a model of this tokenizer"
-        )
-    folder = checkpoints or out.with_name(f".{out.name}.checkpoint")
-    inputs = [data, tokenizer_dir / "tokenizer.json", *([validation] if validation else [])]
-    inputs += [init / "model.safetensors"] if init else []
-    inputs += [bank] if bank else []
-    config = {"role": role, "recipe": recipe.model_dump(mode="json"), "threads": threads, "memory": shown}
-    key = run_key(config, seed, inputs)
-    pad_id, label = tokenizer.pad_token_id, f"sft {role}"
-    curve = sft.train(model, sequences, held_out, recipe, seed, pad_id, folder, label, key)
-    save_model(out, model, tokenizer)
-    write_jsonl(out / "curves.jsonl", curve)
-    for name in ("model.safetensors", "curves.jsonl"):
-        write_meta(out / name, config=config, seed=seed, inputs=inputs, started=started)
-    drop_checkpoint(folder)
-    em = curve[-1]["val_em"]
-    print(f"{out}: loss {curve[-1]['loss']:.4f}" + ("" if em is None else f", validation EM {em:.3f}"))
+def print_grpo(reward: str | None, source: str, preset: str | None) -> None:
+    """``wmlab train grpo --print``: everything that decides the training but its data."""
+    name, recipe = resolved(reward, source, preset)
+    shown = {"reward": name, **recipe.model_dump(mode="json")}
+    if preset is not None and "steps" not in load_recipe(partial(GrpoRecipe), source).model_fields_set:
+        shown["steps"] = f"{verl_preset(preset).epochs} epochs"
+    print(json.dumps(shown, indent=2, sort_keys=True))
+    if preset is not None and unstated(preset):
+        print(unstated(preset))
 
 
 def _pick(prompts: list[Prompt], n: int, seed: int) -> list[Prompt]:
@@ -99,12 +67,12 @@ def _pick(prompts: list[Prompt], n: int, seed: int) -> list[Prompt]:
 
 
 def run_grpo(
-    model_dir: Path,
-    transitions: Path,
-    reward_name: str,
+    model_dir: Path | None,
+    transitions: Path | None,
+    reward_name: str | None,
     recipe_source: str,
-    out: Path,
-    validation: Path,
+    out: Path | None,
+    validation: Path | None,
     reference_dir: Path | None,
     threads: int,
     seed: int,
@@ -114,11 +82,18 @@ def run_grpo(
     reference_urls: Sequence[str] = (),
     reference_model: str | None = None,
     reference_cache: Path | None = None,
+    preset: str | None = None,
 ) -> None:
     """``wmlab train grpo``; ``bank`` and ``shown`` are its memory and how it is shown. Raises InputError for bad input, ModelFailure when too many rewards fail."""
     started = time.time()
-    check_reward(reward_name)
-    recipe = load_recipe(GrpoRecipe, recipe_source)
+    asked, (reward_name, recipe) = reward_name, resolved(reward_name, recipe_source, preset)
+    given = {"--model": model_dir, "--transitions": transitions, "--validation": validation, "--out": out}
+    missing = [name for name, value in given.items() if value is None]
+    if missing:
+        raise InputError(
+            f"train grpo: {', '.join(missing)} missing; give them, or --print for the recipe alone"
+        )
+    assert model_dir is not None and transitions is not None and validation is not None and out is not None
     torch.set_num_threads(threads)
     reference = None
     if needs_reference(reward_name) and reference_dir is not None:
@@ -142,6 +117,7 @@ def run_grpo(
         raise InputError.at(
             transitions if not prompts else validation, "no transition has a next action", "give other data"
         )
+    _, recipe = resolved(asked, recipe_source, preset, len(prompts))
     # The held-out comparison and the curve's validation use the same draw for every method and seed.
     held_out = _pick(unseen, recipe.heldout_prompts, 0)
     watched = _pick(unseen, recipe.validation_prompts, 1)
