@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from wmlab.memory.bank import Entry, entry_id
+
 KITCHEN = (
     "You are in the middle of a room. Looking quickly around you, you see a cabinet 1, a fridge 1, and a "
     "microwave 1.\n\nYour task is to: heat some apple and put it in cabinet."
@@ -91,3 +93,10 @@ def shop_rows(name: str, instruction: str = "find a mug") -> list[dict[str, Any]
         )
         turns.append(pages[shown])
     return rows
+
+
+def transition_rule(schema: str) -> Entry:
+    """TextWorld: a rule for one kind of action, learnt in another game."""
+    key = (("schema", schema),)
+    name = entry_id("textworld", "transition", key)
+    return Entry(name, "transition", key, "a key", "", {"task_hashes": ["aa"]}, 2, ())

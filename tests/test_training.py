@@ -12,12 +12,12 @@ import tiny_models as tiny
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_rows import transition_rule
 from wmlab.config.memory import MemoryRecipe
 from wmlab.config.recipes import GrpoRecipe, SftRecipe
 from wmlab.errors import ModelFailure
 from wmlab.lm.base import Completion
 from wmlab.lm.build import new_model
-from wmlab.memory.bank import Entry, entry_id
 from wmlab.memory.context import WorldMemory
 from wmlab.memory.retrieve import Retriever
 from wmlab.rewards.base import RewardInput, RewardRecord
@@ -290,19 +290,8 @@ def test_a_checkpoint_of_another_run_is_not_resumed(
 
 def remembering(position: str = "action") -> WorldMemory:
     """A bank with one rule for ``open`` in a game that is not the one at hand."""
-    key = (("schema", "open"),)
-    rule = Entry(
-        entry_id("textworld", "transition", key),
-        "transition",
-        key,
-        "a key",
-        "",
-        {"task_hashes": ["aa"]},
-        2,
-        (),
-    )
     recipe = MemoryRecipe.model_validate({"position": position})
-    return WorldMemory(Retriever("textworld", [rule], budget=400), recipe)
+    return WorldMemory(Retriever("textworld", [transition_rule("open")], budget=400), recipe)
 
 
 @pytest.mark.parametrize("position", ["action", "system"])

@@ -194,3 +194,52 @@ def verl(
         done=done,
         merge=merge,
     )
+
+
+@app.command("sft-cluster")
+def sft_cluster(
+    engine: Annotated[str, typer.Option("--engine", help="verl or llama-factory.")] = "verl",
+    recipe: Annotated[
+        str, typer.Option("--recipe", help="JSON, or a JSON file: what differs from Word2World's recipe.")
+    ] = "{}",
+    model: Annotated[
+        str | None, typer.Option("--model", help="Base model to start from: folder or hub name.")
+    ] = None,
+    trajectories: Annotated[
+        Path | None, typer.Option("--trajectories", help="trajectories.parquet of the training split.")
+    ] = None,
+    validation: Annotated[Path | None, typer.Option("--validation", help="The same, held out.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run.")] = None,
+    memory: Memory = None,
+    memory_recipe: MemoryRecipeText = "{}",
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokenizer", help="Folder that counts a block's tokens; without it 4 characters are one."
+        ),
+    ] = None,
+    show: Annotated[bool, typer.Option("--print", help="Print the recipe, write nothing.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Let verl check the configuration (in verl's environment).")
+    ] = False,
+    done: Annotated[bool, typer.Option("--done", help="Check that a run did all its steps.")] = False,
+    merge: Annotated[
+        Path | None,
+        typer.Option(
+            "--merge", help="Folder for the merged model of a run that is done (in verl's environment)."
+        ),
+    ] = None,
+) -> None:
+    """Write what fine-tunes a world model on a cluster: data, recipe.json, launch.sh.
+
+    Example: wmlab train sft-cluster --engine verl --model qwen2.5-7b --trajectories train.parquet --out runs/w2w
+    """
+    from wmlab.training.sft_cluster import run_sft_cluster
+
+    run_sft_cluster(
+        *(engine, recipe, model, trajectories, validation, out, memory, memory_recipe, tokenizer),
+        show=show,
+        check=check,
+        done=done,
+        merge=merge,
+    )

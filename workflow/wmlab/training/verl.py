@@ -103,15 +103,15 @@ def overrides(recipe: VerlRecipe, run: VerlRun) -> list[str]:
         "trainer.default_local_dir": str(run.checkpoints),
         "trainer.resume_mode": "auto",
     }
-    return [f"{key}={_hydra(value)}" for key, value in chosen.items()]
+    return [f"{key}={hydra(value)}" for key, value in chosen.items()]
 
 
-def _hydra(value: object) -> str:
+def hydra(value: object) -> str:
     """A value in hydra's grammar: texts quoted, so that no character of a path is read as more than itself."""
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, list):
-        return f"[{','.join(_hydra(one) for one in value)}]"
+        return f"[{','.join(hydra(one) for one in value)}]"
     if isinstance(value, str) and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", value):
         quoted = value.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{quoted}'"
@@ -168,20 +168,26 @@ def check_done(checkpoints: Path, planned: int) -> None:
         )
 
 
+def check_version() -> None:
+    """Raise InputError when another verl is installed than the configuration is made for."""
+    import verl
+
+    found = getattr(verl, "__version__", "unknown")
+    if found != VERSION:
+        raise InputError(f"verl {found} is installed; the configuration is that of {VERSION}")
+
+
 def validate(given: Sequence[str]) -> dict[str, object]:
     """Compose verl's configuration, check it by verl's own code, and load the reward function by its loader.
 
     Runs in verl's environment. Raises InputError for what verl refuses, and when it does not find the reward.
     """
-    import verl
     from hydra import compose, initialize_config_module
     from omegaconf import OmegaConf
     from verl.trainer.ppo.reward import get_custom_reward_fn
     from verl.utils.config import validate_config
 
-    found = getattr(verl, "__version__", "unknown")
-    if found != VERSION:
-        raise InputError(f"verl {found} is installed; the configuration is that of {VERSION}")
+    check_version()
     try:
         with initialize_config_module("verl.trainer.config", version_base=None):
             config = compose("ppo_trainer", overrides=list(given))
@@ -198,15 +204,15 @@ def validate(given: Sequence[str]) -> dict[str, object]:
     return {str(key): value for key, value in resolved.items()}
 
 
-def merge(checkpoints: Path, target: Path) -> int:
+def merge(checkpoints: Path, target: Path, part: str | None = "actor") -> int:
     """Merge the latest checkpoint's FSDP shards into a Hugging Face folder, by verl's merger; return its step.
 
-    The merger writes bf16. Raises InputError without a checkpoint, ModelFailure when the merger fails.
+    GRPO's checkpoints have the policy in folder ``part``, those of supervised training have no parts. The merger writes bf16. Raises InputError without a checkpoint, ModelFailure when the merger fails.
     """
     step = latest_step(checkpoints)
     if step == 0:
         raise InputError.at(checkpoints, "no checkpoint there", "train first")
-    actor = checkpoints / f"global_step_{step}" / "actor"
+    actor = checkpoints / f"global_step_{step}" / (part or "")
     command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
     command += ["--local_dir", str(actor), "--target_dir", str(target)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
