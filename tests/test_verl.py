@@ -153,7 +153,7 @@ def test_a_run_needs_its_reference_and_a_full_batch(data: Path) -> None:
 def test_the_launch_script_is_shell_whatever_the_paths(nodes: int, tmp_path: Path) -> None:
     recipe = VerlRecipe(nodes=nodes, gpus_per_node=4)
     run_ = verl.VerlRun("m", tmp_path / "a'b $(x).parquet", tmp_path / "v", tmp_path / "o, {p}")
-    text = verl.launch_script(recipe, verl.overrides(recipe, run_))
+    text = verl.launch_script(recipe, verl.overrides(recipe, run_), run_.checkpoints, 5)
     path = tmp_path / "launch.sh"
     path.write_text(text.replace("python -m verl.trainer.main_ppo", "printf '%s\\n'"))
     if nodes == 1:
@@ -167,6 +167,25 @@ def test_the_launch_script_is_shell_whatever_the_paths(nodes: int, tmp_path: Pat
         outside = subprocess.run(["bash", str(path)], capture_output=True, text=True, check=False)
         assert outside.returncode != 0 and "run this in a Slurm allocation" in outside.stderr
     assert f'{SETTINGS}=\'{{"std_floor": 0.001, "max_failed": 0.05}}\'' in text
+
+
+@pytest.mark.parametrize(("step", "kept"), [(4, True), (5, False), (10, False), (11, True)])
+def test_a_checkpoint_of_an_epochs_end_loses_its_used_up_data_loader(
+    tmp_path: Path, step: int, kept: bool
+) -> None:
+    checkpoints = tmp_path / "it's here"
+    script = "\n".join(["set -euo pipefail", *verl.at_an_epochs_end(checkpoints, 5)])
+    assert subprocess.run(["bash", "-c", script], check=False).returncode == 0  # nothing there yet
+    for n in (step, 3):
+        for name in ("data.pt", "data_1.pt", "model_world_size_1_rank_0.pt"):
+            file = checkpoints / f"global_step_{n}" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+    (checkpoints / "latest_checkpointed_iteration.txt").write_text(str(step))
+    assert subprocess.run(["bash", "-c", script], check=False).returncode == 0
+    left = sorted(file.name for file in (checkpoints / f"global_step_{step}").iterdir())
+    assert left == [*(["data.pt", "data_1.pt"] if kept else []), "model_world_size_1_rank_0.pt"]
+    assert len(list((checkpoints / "global_step_3").iterdir())) == 3
 
 
 # The reward function -------------------------------------------------------------------------------

@@ -49,7 +49,16 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stage(data: Path, out: Path, **more: Any) -> None:
     chosen = {"show": False, "check": False, "done": False, "merge": None, **more}
     run_sft_cluster(
-        "verl", RECIPE, str(data / "base"), data / "t.parquet", data / "v.parquet", out, None, "{}", None, **chosen
+        "verl",
+        RECIPE,
+        str(data / "base"),
+        data / "t.parquet",
+        data / "v.parquet",
+        out,
+        None,
+        "{}",
+        None,
+        **chosen,
     )
 
 
@@ -99,7 +108,9 @@ def test_its_dataset_teaches_the_observations_and_nothing_else(data: Path) -> No
     observations = "".join(turn["content"] for turn in chat if turn["role"] == "assistant")
     told = tiny.tokenizer().decode(said, skip_special_tokens=True)
     assert "".join(told.split()) == "".join(observations.split())
-    assert sum(taught) <= len(said) <= sum(taught) + len(chat)  # what follows the end of a turn may count with it
+    assert (
+        sum(taught) <= len(said) <= sum(taught) + len(chat)
+    )  # what follows the end of a turn may count with it
 
 
 def test_it_trains_stops_resumes_and_merges(data: Path) -> None:
@@ -112,7 +123,10 @@ def test_it_trains_stops_resumes_and_merges(data: Path) -> None:
     stage(data, out, merge=data / "merged")
     assert "step:4" in said.replace(" ", "")
     before, after = load_model(data / "base"), load_model(data / "merged")
-    moved = max(float((a - b).detach().abs().max()) for a, b in zip(before.parameters(), after.parameters(), strict=True))
+    moved = max(
+        float((a - b).detach().abs().max())
+        for a, b in zip(before.parameters(), after.parameters(), strict=True)
+    )
     assert 1e-4 < moved < 0.1 and all(torch.isfinite(p).all() for p in after.parameters())
     meta = json.loads((data / "merged" / "model.safetensors.meta.json").read_text())
     assert meta["config"]["step"] == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from wmlab.config.problems import near_match
@@ -47,14 +48,14 @@ def _export(
     return len(rows)
 
 
-def launch_script(recipe: SftClusterRecipe, words: list[str], engine: str) -> str:
-    """A script for one node, or for every node of a Slurm allocation."""
+def launch_script(recipe: SftClusterRecipe, words: list[str], engine: str, before: Sequence[str] = ()) -> str:
+    """A script for one node, or for every node of a Slurm allocation; ``before`` are lines that come first."""
     lines = [
         "#!/usr/bin/env bash",
         f"# Supervised fine-tuning by {engine}; run again, it resumes.",
         "set -euo pipefail",
     ]
-    lines.append("export HF_HUB_OFFLINE=1")
+    lines += ["export HF_HUB_OFFLINE=1", *before]
     # What the launcher fills in stands unquoted: names of the environment.
     said = " \\\n  ".join(word if word.startswith("--rdzv") else shlex.quote(word) for word in [*words])
     if recipe.nodes == 1:
@@ -152,7 +153,9 @@ def run_sft_cluster(
             "give more, or a smaller batch_size",
         )
     named = str(Path(model).resolve()) if Path(model).exists() else model  # or a name of the hub
+    before: list[str] = []
     if engine == "verl":
+        before = verl.at_an_epochs_end(out / "checkpoints", planned // recipe.epochs)
         held_out = out / "validation.parquet" if validation else None
         options = verl_sft.overrides(recipe, named, out / "train.parquet", held_out, out)
         if check:
@@ -163,7 +166,7 @@ def run_sft_cluster(
         exported = {name: f"{name}.{ending}" for name in files}
         words = llama_factory.write(recipe, named, out, exported, last_turn=memory is not None)
     write_json(out / "recipe.json", {**recipe.model_dump(mode="json"), "engine": engine, "steps": planned})
-    write_text(out / "launch.sh", launch_script(recipe, words, engine))
+    write_text(out / "launch.sh", launch_script(recipe, words, engine, before))
     (out / "launch.sh").chmod(0o755)
     config = {"engine": engine, "recipe": recipe.model_dump(mode="json"), "memory": shown if bank else None}
     inputs = [*files.values(), *([bank] if bank else [])]

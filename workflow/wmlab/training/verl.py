@@ -118,8 +118,25 @@ def hydra(value: object) -> str:
     return str(value)
 
 
-def launch_script(recipe: VerlRecipe, given: Sequence[str], python: str = "python") -> str:
-    """A script for one node, or for every node of a Slurm allocation: Ray's head on the first, workers on the rest."""
+def at_an_epochs_end(checkpoints: Path, per_epoch: int) -> list[str]:
+    """Lines of a launch script for a checkpoint of an epoch's end. verl keeps its data loader there as used up, and
+    resumed from it trains nothing, exits with 0 and comes no further; without it the next epoch begins afresh."""
+    return [
+        f"checkpoints={shlex.quote(str(checkpoints))}",
+        'step=$(cat "$checkpoints/latest_checkpointed_iteration.txt" 2> /dev/null || echo 0)',
+        f'if [ "$step" -gt 0 ] && [ $((step % {per_epoch})) -eq 0 ]; then',
+        '  find "$checkpoints/global_step_$step" -name "data*.pt" -delete',
+        "fi",
+    ]
+
+
+def launch_script(
+    recipe: VerlRecipe, given: Sequence[str], checkpoints: Path, per_epoch: int, python: str = "python"
+) -> str:
+    """A script for one node, or for every node of a Slurm allocation: Ray's head on the first, workers on the rest.
+
+    ``per_epoch`` are the steps of an epoch.
+    """
     settings = json.dumps({"std_floor": recipe.std_floor, "max_failed": recipe.max_failed})
     command = " \\\n  ".join([f"{python} -m verl.trainer.main_ppo", *map(shlex.quote, given), '"$@"'])
     lines = [
@@ -129,6 +146,7 @@ def launch_script(recipe: VerlRecipe, given: Sequence[str], python: str = "pytho
         f"export VERL_USE_EXTERNAL_MODULES={PLUGIN}${{VERL_USE_EXTERNAL_MODULES:+,$VERL_USE_EXTERNAL_MODULES}}",
         f"export {SETTINGS}={shlex.quote(settings)}",
         "export HF_HUB_OFFLINE=1",
+        *at_an_epochs_end(checkpoints, per_epoch),
     ]
     if recipe.nodes > 1:
         lines += [

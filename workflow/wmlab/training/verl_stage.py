@@ -95,7 +95,9 @@ def run_verl(
         write_json(out / "verl.json", verl.validate(options))
     write_json(out / "recipe.json", {**recipe.model_dump(mode="json"), "preset": preset, "steps": planned})
     write_text(out / "overrides.txt", "\n".join(options) + "\n")
-    write_text(out / "launch.sh", verl.launch_script(recipe, options))
+    write_text(
+        out / "launch.sh", verl.launch_script(recipe, options, run.checkpoints, planned // recipe.epochs)
+    )
     (out / "launch.sh").chmod(0o755)
     config = {"preset": preset, "recipe": recipe.model_dump(mode="json"), "verl": verl.VERSION}
     write_meta(
