@@ -27,8 +27,8 @@ wildcard_constraints:
     domain=one_of(PLAN.study.domains),
     split=one_of(SPLITS),
     backbone=one_of(PLAN.study.backbones),
-    method=one_of(PLAN.study.methods),
-    agent=one_of({*PLAN.study.agents, *PLAN.lm_agents()}),
+    method=one_of(PLAN.defined),
+    agent=one_of(PLAN.config.agents),
     seed=r"\d+",
 
 
@@ -98,8 +98,8 @@ rule report:
         rules.site.output,
 
 
-# One target a method: its models, their scores, rollouts and cells.
-for method in PLAN.study.methods:
+# One target a method: its models, their scores, rollouts and cells. Methods outside study.methods have one too.
+for method in PLAN.defined:
 
     rule:
         name:

@@ -7,7 +7,7 @@ rule grpo:
         memory=lambda w: PLAN.banks(w.domain, w.backbone, w.method),
         transitions="<results>/filter/{domain}/{backbone}/transitions.parquet",
         validation="<results>/decompose/{domain}/validation/transitions.parquet",
-        reference=lambda w: PLAN.reference_weights(w.domain),
+        reference=lambda w: PLAN.reference_weights(w.domain, w.method),
     output:
         weights="<results>/models/{domain}/{backbone}/{method}/seed{seed}/model.safetensors",
         settings="<results>/models/{domain}/{backbone}/{method}/seed{seed}/config.json",
@@ -18,7 +18,7 @@ rule grpo:
     benchmark:
         "<benchmarks>/grpo/{domain}/{backbone}/{method}/seed{seed}.tsv"
     wildcard_constraints:
-        method=one_of(PLAN.methods),
+        method=one_of(PLAN.config.methods),
     priority: 80
     conda:
         "../envs/cpu.yaml"

@@ -134,7 +134,7 @@ rule predict_with_memory:
     benchmark:
         "<benchmarks>/predict/{domain}/{backbone}/{method}/seed{seed}.tsv"
     wildcard_constraints:
-        method=one_of(filter(PLAN.with_memory, PLAN.study.methods)),
+        method=one_of(filter(PLAN.with_memory, PLAN.defined)),
     conda:
         "../envs/cpu.yaml"
     threads: threads_of("inference")

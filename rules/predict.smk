@@ -41,7 +41,7 @@ rule predict_states:
     benchmark:
         "<benchmarks>/predict/{domain}/{backbone}/{method}/seed{seed}.tsv"
     wildcard_constraints:
-        method=one_of([m for m in PLAN.study.methods if not PLAN.with_memory(m)]),
+        method=one_of([m for m in PLAN.defined if not PLAN.with_memory(m)]),
     conda:
         "../envs/cpu.yaml"
     threads: threads_of("inference")
@@ -101,7 +101,7 @@ rule score:
     benchmark:
         "<benchmarks>/score/{domain}/{backbone}/{method}/seed{seed}.tsv"
     wildcard_constraints:
-        method=one_of([*PLAN.study.methods, "copy"]),
+        method=one_of([*PLAN.defined, "copy"]),
     conda:
         "../envs/cpu.yaml"
     threads: threads_of("inference")

@@ -101,6 +101,8 @@ def test_a_wrong_type_names_file_key_value_and_what_is_expected(
         ({"study": {"agents": ["scriptd"]}}, ["study.agents", "'scriptd'", "'scripted'"]),
         ({"study": {"methods": ["w2w", "f1", "f1", "behr"]}}, ["study.methods", "'f1'", "twice"]),
         ({"study": {"reference_agent": "scripted"}}, ["study.reference_agent", "kind lm"]),
+        ({"methods": {"behr": {"reference": "clone"}}}, ["methods.behr.reference", "'clone'", "clone-"]),
+        ({"methods": {"behr": {"reference": "scripted"}}}, ["methods.behr.reference", "kind lm"]),
         ({"study": {"methods": ["w2w", "f1"]}}, ["stats.target", "'behr'"]),
         ({"methods": {"w2w": {"reward": "f1"}}}, ["methods.w2w", "taken"]),
         ({"agents": {"clone-small": {"architecture": "tny"}}}, ["agents.clone-small.architecture", "'tiny'"]),
@@ -306,6 +308,25 @@ def test_the_help_imports_nothing_heavy() -> None:
         check=True,
     )
     assert ended.stdout.strip() == "[]"
+
+
+def test_a_method_has_its_own_reference_agent(tmp_path: Path) -> None:
+    """It is trained although no cell has it, scores the training alone, and makes another method of the same reward."""
+    overlay = {"study": {"agents": ["scripted"], "methods": ["w2w", "behr", "behr_small", "mem_behr"]}}
+    plan = Plan(study(tmp_path, overlay))
+    assert plan.lm_agents() == ["clone-large", "clone-small"]
+    assert plan.reference_weights("textworld", "behr_small").endswith(
+        "textworld/agents/clone-small/model.safetensors"
+    )
+    assert plan.reference_weights("textworld", "behr") == plan.reference_weights("textworld")
+    assert plan.plain("mem_behr") == "behr"
+    without = Plan(study(tmp_path, {"study": {"methods": ["w2w", "behr"]}}))
+    assert (
+        without.lm_agents()
+        == ["clone-large", "clone-small"]
+        == [a for a in without.study.agents if a != "scripted"]
+    )
+    assert {"acs", "em", "behr_small"} <= set(without.defined) and "acs" not in without.study.methods
 
 
 def test_memory_in_the_plan(tmp_path: Path) -> None:

@@ -202,6 +202,16 @@ def test_the_targets_build_their_part(tmp_path: Path) -> None:
     ablation = jobs(folder, "ablation_f1", *SMOKE)
     assert ablation["grpo"] == 1
     assert ablation["consistency"] == len(plan_of(folder).study.agents)
+    # A method that is only defined has its target too, and a reference agent of its own is trained for it.
+    ended = snakemake(folder, "ablation_behr_small", *SMOKE, "-n", "-p")
+    trained = [line for line in (ended.stdout + ended.stderr).splitlines() if "wmlab train grpo" in line]
+    assert (
+        len(trained) == 1 and "--reference results/matrix/models/textworld/agents/clone-small" in trained[0]
+    )
+    judged = [
+        line for line in (ended.stdout + ended.stderr).splitlines() if "wmlab score predictions" in line
+    ]
+    assert judged and all("agents/clone-large" in line for line in judged)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,9 @@ class Method(Section):
 
     reward: Name = Field(description="name of the reward in the registry")
     parameters: dict[str, Real] = Field(default_factory=dict, description="parameters of the reward")
+    reference: Name | None = Field(
+        default=None, description="agent that scores in training; without it study.reference_agent"
+    )
     memory: bool = Field(
         default=False, description="shown memory blocks; starts from the model that learnt to read them"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from wmlab.config.grpo import Method
 from wmlab.config.memory import CONTROL_METHOD, MEMORY_METHOD, Memory
 from wmlab.config.root import COPY_METHOD, SFT_METHOD, SUPERVISED, StudyConfig
 from wmlab.config.section import changed
@@ -66,10 +67,20 @@ class Matrix:
         return [*self.models(), *self.models(COPY_METHOD)]
 
     def lm_agents(self) -> list[str]:
-        """Agents that have to be trained: language models that are evaluated or are the reference."""
-        wanted = dict.fromkeys([*self.study.agents, self.study.reference_agent])
+        """Agents that have to be trained: language models that are evaluated or that the study's rewards ask."""
+        references = [self.reference(method) for method in self.methods]
+        wanted = dict.fromkeys([*self.study.agents, self.study.reference_agent, *references])
         players = dict.fromkeys(self.player(name) for name in wanted)
         return [name for name in players if self.config.agents[name].kind == "lm"]
+
+    def reference(self, method: str) -> str:
+        """The frozen agent that scores in training: the method's own, or the study's (behr.txt, Table 4)."""
+        return self.config.methods[method].reference or self.study.reference_agent
+
+    @property
+    def defined(self) -> list[str]:
+        """The study's methods, and those that only an ablation's target makes."""
+        return list(dict.fromkeys([*self.study.methods, *self.config.methods]))
 
     def player(self, agent: str) -> str:
         """The agent whose weights ``agent`` plays with: mostly itself."""
@@ -77,7 +88,8 @@ class Matrix:
 
     def with_memory(self, method: str) -> bool:
         """Whether the world models of ``method`` are shown memory blocks."""
-        return method == MEMORY_METHOD or (method in self.methods and self.config.methods[method].memory)
+        entry = self.config.methods.get(method)
+        return method == MEMORY_METHOD or (entry is not None and entry.memory)
 
     def plain(self, method: str) -> str | None:
         """What a method with memory is compared with: the study's nearest one without, None without any.
@@ -85,15 +97,9 @@ class Matrix:
         For GRPO the method with the same reward, for ``mem_sft`` its control, where the study has them.
         """
         wanted = [CONTROL_METHOD, SFT_METHOD]
-        if method in self.methods:
-            entry = self.config.methods[method]
-            alike = [
-                name
-                for name in self.methods
-                if (self.config.methods[name].reward, self.config.methods[name].parameters)
-                == (entry.reward, entry.parameters)
-                and not self.config.methods[name].memory
-            ]
+        entry = self.config.methods.get(method)
+        if entry is not None:
+            alike = [name for name in self.methods if _same(self.config.methods[name], entry)]
             wanted = [*alike, *wanted]
         return next((name for name in wanted if name in self.study.methods), None)
 
@@ -104,3 +110,9 @@ class Matrix:
     def memory_models(self, method: str | None = None) -> list[Model]:
         """World models that are shown memory blocks, of one method or of all."""
         return [model for model in self.models(method) if self.with_memory(model.method)]
+
+
+def _same(plain: Method, entry: Method) -> bool:
+    """Whether a method without memory trains on what ``entry`` does."""
+    chosen = ("reward", "parameters", "reference")
+    return not plain.memory and all(getattr(plain, key) == getattr(entry, key) for key in chosen)

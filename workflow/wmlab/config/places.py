@@ -92,9 +92,10 @@ class Places(Matrix):
             return []
         return [self.weights(domain, entry.architecture or "", SFT_METHOD, SFT_SEED)]
 
-    def reference_weights(self, domain: str) -> str:
-        """Weights of the frozen reference agent."""
-        return self.agent_weights(domain, self.study.reference_agent)
+    def reference_weights(self, domain: str, method: str | None = None) -> str:
+        """Weights of the frozen reference agent: the study's, which judges, or the one that trains ``method``."""
+        agent = self.study.reference_agent if method is None else self.reference(method)
+        return self.agent_weights(domain, agent)
 
     def acting_weights(self, domain: str, agent: str) -> list[str]:
         """The weights an agent needs to act: none for a scripted one."""

@@ -60,7 +60,6 @@ class StudyConfig(Section):
         _known("study.backbones", study.backbones, self.backbones)
         _known("study.methods", study.methods, [*SUPERVISED, *self.methods])
         _known("study.agents", study.agents, self.agents)
-        _known("study.reference_agent", [study.reference_agent], self.agents)
         for seed in study.rollout_seeds:
             if seed not in study.seeds:
                 raise ValueError(f"study.rollout_seeds: {seed} is not one of study.seeds {study.seeds}")
@@ -74,15 +73,19 @@ class StudyConfig(Section):
             if agent.weights is not None:
                 trained = [n for n, a in self.agents.items() if a.architecture is not None]
                 _known(f"agents.{name}.weights", [agent.weights], trained)
-        if self.agents[study.reference_agent].kind != "lm":
-            raise ValueError(
-                f"study.reference_agent: {study.reference_agent!r} is scripted; name an agent of kind lm"
-            )
-        if self.agents[study.reference_agent].weights is not None:
-            raise ValueError(
-                f"study.reference_agent: {study.reference_agent!r} has another agent's weights; name that agent"
-            )
+        self._can_score("study.reference_agent", study.reference_agent)
+        for name, method in self.methods.items():
+            if method.reference is not None:
+                self._can_score(f"methods.{name}.reference", method.reference)
         return self
+
+    def _can_score(self, key: str, agent: str) -> None:
+        """Raise ValueError unless ``agent`` is a model of its own."""
+        _known(key, [agent], self.agents)
+        if self.agents[agent].kind != "lm":
+            raise ValueError(f"{key}: {agent!r} is scripted; name an agent of kind lm")
+        if self.agents[agent].weights is not None:
+            raise ValueError(f"{key}: {agent!r} has another agent's weights; name that agent")
 
     @model_validator(mode="after")
     def _splits_disjoint(self) -> StudyConfig:
