@@ -21,6 +21,7 @@ pathvars:
     results=PLAN.root,
     logs=f"{PLAN.root}/logs",
     benchmarks=f"{PLAN.root}/benchmarks",
+    cache=PLAN.cache,
 
 
 wildcard_constraints:

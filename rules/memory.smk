@@ -51,7 +51,7 @@ rule sft_with_memory:
     input:
         trajectories="<results>/collect/{domain}/train/trajectories.parquet",
         validation="<results>/collect/{domain}/validation/trajectories.parquet",
-        tokenizer="<results>/models/{domain}/tokenizer/tokenizer.json",
+        tokenizer=lambda w: PLAN.tokenizer(w.domain, w.backbone),
         start=lambda w: PLAN.reader_start(w.domain, w.backbone),
         memory=lambda w: PLAN.banks(w.domain, w.backbone, w.method),
     output:
@@ -93,7 +93,7 @@ rule verl_export_with_memory:
     input:
         transitions="<results>/filter/{domain}/{backbone}/transitions.parquet",
         memory="<results>/memory/{domain}/{backbone}/bank.jsonl",
-        tokenizer="<results>/models/{domain}/tokenizer/tokenizer.json",
+        tokenizer=lambda w: PLAN.tokenizer(w.domain, w.backbone),
     output:
         records="<results>/filter/{domain}/{backbone}/mem_grpo_train.parquet",
     log:

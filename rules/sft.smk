@@ -30,11 +30,39 @@ rule tokenizer:
         " --out {params.folder:q} 2>&1 | tee {log:q}"
 
 
+rule pretrained:
+    output:
+        weights="<cache>/pretrained/{backbone}/model.safetensors",
+        tokenizer="<cache>/pretrained/{backbone}/tokenizer.json",
+        settings="<cache>/pretrained/{backbone}/config.json",
+    log:
+        "<logs>/pretrained/{backbone}.log",
+    benchmark:
+        "<benchmarks>/pretrained/{backbone}.tsv"
+    wildcard_constraints:
+        backbone=one_of(name for name in PLAN.config.backbones if PLAN.pretrained(name)),
+    priority: 100
+    conda:
+        "../envs/cpu.yaml"
+    threads: threads_of("light")
+    resources:
+        **request("training"),
+    params:
+        name=lambda w: PLAN.pretrained(w.backbone).pretrained,
+        folder=subpath(output.weights, parent=True),
+        code=fingerprint("wmlab.cli.train:pretrained"),
+    message:
+        "Bring {params.name} into a folder of safetensors"
+    shell:
+        "python -m wmlab train pretrained --name {params.name:q} --out {params.folder:q} 2>&1 | tee {log:q}"
+
+
 rule sft_world_model:
     input:
         trajectories="<results>/collect/{domain}/train/trajectories.parquet",
         validation="<results>/collect/{domain}/validation/trajectories.parquet",
-        tokenizer="<results>/models/{domain}/tokenizer/tokenizer.json",
+        tokenizer=lambda w: PLAN.tokenizer(w.domain, w.backbone),
+        start=lambda w: PLAN.base(w.backbone),
     output:
         weights="<results>/models/{domain}/{backbone}/sft/seed{seed}/model.safetensors",
         settings="<results>/models/{domain}/{backbone}/sft/seed{seed}/config.json",
@@ -52,6 +80,7 @@ rule sft_world_model:
     params:
         recipe=lambda w: PLAN.sft_recipe(w.domain, w.backbone),
         tokenizer=subpath(input.tokenizer, parent=True),
+        start=lambda w, input: folders("--init", input.start),
         checkpoints=lambda w: f"{PLAN.root}/checkpoints/sft/{w.domain}/{w.backbone}/seed{w.seed}",
         folder=subpath(output.weights, parent=True),
         code=fingerprint("wmlab.cli.train:sft"),
@@ -60,14 +89,14 @@ rule sft_world_model:
     shell:
         "python -m wmlab train sft --role world-model --trajectories {input.trajectories:q}"
         " --validation {input.validation:q} --tokenizer {params.tokenizer:q}"
-        " --recipe {params.recipe:q} --threads {threads} --seed {wildcards.seed}"
+        " {params.start} --recipe {params.recipe:q} --threads {threads} --seed {wildcards.seed}"
         " --checkpoints {params.checkpoints:q} --out {params.folder:q} 2>&1 | tee {log:q}"
 
 
 rule sft_agent:
     input:
         demonstrations="<results>/collect/{domain}/train/demonstrations.parquet",
-        tokenizer="<results>/models/{domain}/tokenizer/tokenizer.json",
+        tokenizer=lambda w: PLAN.agent_tokenizer(w.domain, w.agent),
         start=lambda w: PLAN.initial_weights(w.domain, w.agent),
     output:
         weights="<results>/models/{domain}/agents/{agent}/model.safetensors",

@@ -64,6 +64,7 @@ def test_the_default_study_and_every_overlay_are_valid() -> None:
         ({"domains": {"textworld": {"test": {"taskz": 2}}}}, ["domains.textworld.test.taskz", "'tasks'"]),
         ({"domains": {"textwrld": {}}}, ["domains.textwrld", "'textworld'"]),
         ({"backbones": {"tiny": {"layer": 2}}}, ["backbones.tiny.layer", "'layers'"]),
+        ({"backbones": {"big": {"pretrained": "x", "sise": 2}}}, ["key 'backbones.big.sise'", "'size'"]),
     ],
 )
 def test_an_unknown_key_names_file_key_and_near_match(
@@ -109,7 +110,11 @@ def test_a_wrong_type_names_file_key_value_and_what_is_expected(
         ({"agents": {"scripted": {"architecture": "tiny"}}}, ["agents.scripted", "kind lm"]),
         ({"domains": {"textworld": {"train": {"first": 150}}}}, ["textworld", "start at 201"]),
         ({"domains": {"textworld": {"train": {"first": 2005}}}}, ["textworld", "overlap"]),
-        ({"backbones": {"tiny": {"heads": 5}}}, ["backbones.tiny", "multiple"]),
+        ({"backbones": {"tiny": {"heads": 5}}}, ["backbones.tiny: ", "multiple"]),
+        (
+            {"agents": {"clone-small": {"train": False}}},
+            ["agents.clone-small.train", "'micro'", "random weights"],
+        ),
     ],
 )
 def test_names_and_splits_are_checked_across_sections(
@@ -308,6 +313,32 @@ def test_the_help_imports_nothing_heavy() -> None:
         check=True,
     )
     assert ended.stdout.strip() == "[]"
+
+
+def test_a_pretrained_backbone_brings_weights_and_tokenizer(tmp_path: Path) -> None:
+    overlay = {
+        "study": {
+            "backbones": ["tiny", "big"],
+            "agents": ["scripted", "player", "asis"],
+            "reference_agent": "asis",
+        },
+        "backbones": {"big": {"pretrained": "some/folder", "size": 9}},
+        "agents": {
+            "player": {"kind": "lm", "architecture": "big"},
+            "asis": {"kind": "lm", "architecture": "big", "train": False},
+        },
+        "memory": {"start": "scratch"},
+    }
+    plan = Plan(study(tmp_path, overlay))
+    base = "results/cache/pretrained/big/model.safetensors"
+    assert plan.base("big") == [base] and plan.base("tiny") == []
+    assert plan.tokenizer("webshop", "big") == "results/cache/pretrained/big/tokenizer.json"
+    assert plan.tokenizer("webshop", "tiny") == "results/study/models/webshop/tokenizer/tokenizer.json"
+    assert json.loads(plan.sft_recipe("webshop", "big"))["architecture"] is None
+    assert plan.initial_weights("webshop", "player") == [base] == plan.reader_start("webshop", "big")
+    # An agent that is not trained is its backbone, in every domain.
+    assert plan.lm_agents() == ["player"] and plan.acting_weights("webshop", "asis") == [base]
+    assert plan.reference_weights("textworld") == base
 
 
 def test_a_method_has_its_own_reference_agent(tmp_path: Path) -> None:

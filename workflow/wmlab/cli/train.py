@@ -66,6 +66,24 @@ def tokenizer(
 
 
 @app.command()
+def pretrained(
+    name: Annotated[str, typer.Option("--name", help="smollm2-135m, or a model folder.")],
+    out: OutDir,
+) -> None:
+    """Bring a pretrained model into a folder of fp32 safetensors with its tokenizer.
+
+    Example: wmlab train pretrained --name smollm2-135m --out models/smollm2
+    """
+    from wmlab.io.provenance import write_meta
+    from wmlab.lm.pretrained import materialise
+
+    started = time.time()
+    inputs = materialise(name, out)
+    write_meta(out / "model.safetensors", config={"name": name}, seed=None, inputs=inputs, started=started)
+    print(f"{out}: {name}")
+
+
+@app.command()
 def sft(
     role: Annotated[
         str, typer.Option("--role", help="world-model (trajectories) or agent (demonstrations).")

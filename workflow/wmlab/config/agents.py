@@ -22,7 +22,11 @@ class Agent(Section):
         default=None, description="lm: the agent whose weights it plays with; without, it trains its own"
     )
     start: Literal["scratch", "world-model"] = Field(
-        default="scratch", description="lm: random weights, or those of the SFT world model of `architecture`"
+        default="scratch",
+        description="lm: the backbone's own weights (random, or pretrained), or those of its SFT world model",
+    )
+    train: bool = Field(
+        default=True, description="lm: learns from demonstrations; false: a pretrained backbone as it is"
     )
     choose: bool = Field(
         default=False, description="lm: picks among the commands that the goal text names; else writes freely"
@@ -41,6 +45,8 @@ class Agent(Section):
             raise ValueError(
                 "`weights` are another agent's, so `architecture` and `start` are its own; leave them out"
             )
+        if not self.train and (self.kind != "lm" or self.weights is not None or self.start != "scratch"):
+            raise ValueError("`train: false` is for an agent of kind lm whose backbone is pretrained")
         if self.kind == "lm" and self.epsilon:
             raise ValueError("`epsilon` is for agents of kind scripted")
         if self.kind == "scripted" and (self.architecture is not None or self.start != "scratch"):

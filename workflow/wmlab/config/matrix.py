@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from wmlab.config.grpo import Method
 from wmlab.config.memory import CONTROL_METHOD, MEMORY_METHOD, Memory
+from wmlab.config.models import Pretrained
 from wmlab.config.root import COPY_METHOD, SFT_METHOD, SUPERVISED, StudyConfig
 from wmlab.config.section import changed
 
@@ -71,7 +72,8 @@ class Matrix:
         references = [self.reference(method) for method in self.methods]
         wanted = dict.fromkeys([*self.study.agents, self.study.reference_agent, *references])
         players = dict.fromkeys(self.player(name) for name in wanted)
-        return [name for name in players if self.config.agents[name].kind == "lm"]
+        agents = self.config.agents
+        return [name for name in players if agents[name].kind == "lm" and agents[name].train]
 
     def reference(self, method: str) -> str:
         """The frozen agent that scores in training: the method's own, or the study's (behr.txt, Table 4)."""
@@ -81,6 +83,11 @@ class Matrix:
     def defined(self) -> list[str]:
         """The study's methods, and those that only an ablation's target makes."""
         return list(dict.fromkeys([*self.study.methods, *self.config.methods]))
+
+    def pretrained(self, backbone: str) -> Pretrained | None:
+        """The pretrained model behind a backbone; None for one that is trained from scratch."""
+        entry = self.config.backbones[backbone]
+        return entry if isinstance(entry, Pretrained) else None
 
     def player(self, agent: str) -> str:
         """The agent whose weights ``agent`` plays with: mostly itself."""

@@ -30,6 +30,21 @@ class Places(Matrix):
         folder = f"{'sft' if method == SFT_METHOD else method}/seed{seed}"
         return f"{self.root}/models/{domain}/{backbone}/{folder}/{WEIGHTS}"
 
+    def base(self, backbone: str) -> list[str]:
+        """The weights of a pretrained backbone: none for one that is trained from scratch."""
+        found = f"{self.cache}/pretrained/{backbone}/{WEIGHTS}"
+        return [] if self.pretrained(backbone) is None else [found]
+
+    def tokenizer(self, domain: str, backbone: str) -> str:
+        """The tokenizer of a backbone's models: its own, or the one trained on the domain's text."""
+        base = self.base(backbone)
+        folder = PurePosixPath(base[0]).parent if base else f"{self.root}/models/{domain}/tokenizer"
+        return f"{folder}/tokenizer.json"
+
+    def agent_tokenizer(self, domain: str, agent: str) -> str:
+        """The tokenizer of an agent that is trained."""
+        return self.tokenizer(domain, self.config.agents[agent].architecture or "")
+
     def start_weights(self, domain: str, backbone: str, method: str, seed: int | str) -> str:
         """What GRPO starts from: the SFT model, or the one of the same seed that learnt to read memory."""
         if self.config.methods[method].memory:
@@ -39,7 +54,7 @@ class Places(Matrix):
     def reader_start(self, domain: str, backbone: str) -> list[str]:
         """What learning to read memory starts from, and its control: the SFT model, or nothing."""
         found = self.weights(domain, backbone, SFT_METHOD, SFT_SEED)
-        return [found] if self.memory(domain).start == "w2w" else []
+        return [found] if self.memory(domain).start == "w2w" else self.base(backbone)
 
     def banks(self, domain: str, backbone: str, method: str) -> list[str]:
         """The memory bank that the world models of ``method`` ask: none for most."""
@@ -82,14 +97,17 @@ class Places(Matrix):
         return [f"{self.root}/memory/{model.place}/online.json" for model in self.memory_models()]
 
     def agent_weights(self, domain: str, agent: str) -> str:
-        """Weights of a trained agent."""
+        """Weights of an agent: trained, or its backbone's own."""
+        entry = self.config.agents[agent]
+        if not entry.train:
+            return self.base(entry.architecture or "")[0]
         return f"{self.root}/models/{domain}/agents/{agent}/{WEIGHTS}"
 
     def initial_weights(self, domain: str, agent: str) -> list[str]:
-        """The world model an agent's training starts from: none from scratch."""
+        """What an agent's training starts from: a world model, a pretrained backbone, or nothing."""
         entry = self.config.agents[agent]
         if entry.start == "scratch":
-            return []
+            return self.base(entry.architecture or "")
         return [self.weights(domain, entry.architecture or "", SFT_METHOD, SFT_SEED)]
 
     def reference_weights(self, domain: str, method: str | None = None) -> str:

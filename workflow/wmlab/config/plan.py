@@ -11,6 +11,7 @@ from wmlab.config.domains import DomainSection, Split
 from wmlab.config.evaluation import Evaluation
 from wmlab.config.filter import Filter
 from wmlab.config.memory import SHOWN, MemoryRecipe
+from wmlab.config.models import Pretrained
 from wmlab.config.places import WEIGHTS, Places
 from wmlab.config.recipes import AgentSpec, Architecture, GrpoRecipe, SftRecipe, SftSettings
 from wmlab.config.scoring import Endpoint
@@ -61,8 +62,8 @@ class Plan(Places):
         """``wmlab train sft --role agent --recipe``."""
         entry = self.config.agents[agent]
         assert entry.architecture is not None  # checked with the configuration
-        architecture = self.config.backbones[entry.architecture]
-        return _json(_trained(entry.sft, architecture, thought=entry.thought))
+        backbone = self.config.backbones[entry.architecture]
+        return _json(_trained(entry.sft, backbone, thought=entry.thought))
 
     def grpo_recipe(self, domain: str, method: str) -> str:
         """``wmlab train grpo --recipe``."""
@@ -144,7 +145,8 @@ class Plan(Places):
         return tier
 
 
-def _trained(settings: SftSettings, architecture: Architecture, thought: bool = True) -> SftRecipe:
+def _trained(settings: SftSettings, backbone: Architecture | Pretrained, thought: bool = True) -> SftRecipe:
+    architecture = backbone if isinstance(backbone, Architecture) else None
     return SftRecipe(**settings.model_dump(), architecture=architecture, thought=thought)
 
 

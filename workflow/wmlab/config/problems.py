@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from types import UnionType
 from typing import Any, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 
 Location = tuple[int | str, ...]
+VARIANT = "variant-"
+"""How tags of alternative sections begin: pydantic puts them into a problem's location, a user never wrote them."""
+_MARKERS = ("function-", VARIANT)
 
 
 def near_match(name: str, names: Iterable[str]) -> str:
@@ -54,14 +57,16 @@ def location_of(error: ValidationError) -> Location:
 
 def dotted(location: Location) -> str:
     """``("a", "b", 0)`` as ``a.b.0``; pydantic's own markers are left out."""
-    return ".".join(str(part) for part in location if not str(part).startswith("function-"))
+    return ".".join(str(part) for part in location if not str(part).startswith(_MARKERS))
 
 
 def fields_at(model: type[BaseModel], location: Location) -> list[str]:
     """Names of the keys that ``model`` knows at ``location``; a level of ``dict[str, Model]`` takes any key."""
     current: Any = model
     for part in location:
-        if get_origin(current) is dict:
+        if str(part).startswith(VARIANT):
+            current = _variant(current, str(part))
+        elif get_origin(current) is dict:
             current = get_args(current)[1]
         else:
             field = current.model_fields.get(str(part)) if _is_model(current) else None
@@ -75,6 +80,16 @@ def _inner(annotation: Any) -> Any:
     return options[0] if isinstance(annotation, UnionType) and len(options) == 1 else annotation
 
 
+def _variant(annotation: Any, tag: str) -> Any:
+    """The section of a tagged union that has this tag."""
+    union = get_args(annotation)[0]
+    for option in get_args(union):
+        section, *told = get_args(option)
+        if any(isinstance(mark, Tag) and mark.tag == tag for mark in told):
+            return section
+    return None
+
+
 def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
@@ -83,6 +98,8 @@ def value_at(data: Any, location: Location) -> Any:
     """The value that the user gave at ``location``, or the nearest one above it."""
     current = data
     for part in location:
+        if str(part).startswith(_MARKERS):
+            continue
         try:
             current = current[part]
         except (KeyError, IndexError, TypeError):

@@ -103,7 +103,9 @@ class SftSettings(Recipe):
 class SftRecipe(SftSettings):
     """What ``wmlab train sft --recipe`` takes."""
 
-    architecture: Architecture
+    architecture: Architecture | None = Field(
+        default=None, description="without it training starts from the weights of --init"
+    )
     thought: bool = Field(default=True, description="agents: learn the thought before each action")
 
 

@@ -12,7 +12,7 @@ from wmlab.config.evaluation import Audits, Evaluation, Stats
 from wmlab.config.filter import Filter
 from wmlab.config.grpo import Method
 from wmlab.config.memory import CONTROL_METHOD, MEMORY_METHOD, Memory
-from wmlab.config.models import Backbones, Tokenizer
+from wmlab.config.models import Backbones, Pretrained, Tokenizer
 from wmlab.config.problems import near_match
 from wmlab.config.recipes import GrpoSettings, SftSettings
 from wmlab.config.scoring import Scoring
@@ -70,6 +70,10 @@ class StudyConfig(Section):
         for name, agent in self.agents.items():
             if agent.architecture is not None:
                 _known(f"agents.{name}.architecture", [agent.architecture], self.backbones)
+                if not agent.train and not isinstance(self.backbones[agent.architecture], Pretrained):
+                    raise ValueError(
+                        f"agents.{name}.train: its backbone {agent.architecture!r} has random weights"
+                    )
             if agent.weights is not None:
                 trained = [n for n, a in self.agents.items() if a.architecture is not None]
                 _known(f"agents.{name}.weights", [agent.weights], trained)

@@ -78,6 +78,9 @@ def save_folder(path: str | Path, *writers: Callable[[Path], Any]) -> None:
     try:
         for write in writers:
             write(work)
+        for file in work.rglob("*"):
+            if file.is_file():  # safetensors writes files that only their owner may read
+                file.chmod(0o644)
         if target.exists():
             shutil.rmtree(target)
         work.rename(target)

@@ -76,18 +76,59 @@ def load_tokenizer(path: str | Path) -> Any:
 
 
 def encode_chat(tokenizer: Any, chat: Iterable[dict[str, str]], *, generation_prompt: bool) -> list[int]:
-    """Token ids of a dialogue under the tokenizer's chat template.
+    """Token ids of a dialogue under the tokenizer's chat template, thinking switched off where it can be.
 
-    Text that spells a special token is text: it is broken so that it cannot open or close a turn.
+    What the template writes and what a turn says are encoded apart, so that no token joins them: an observation that
+    begins with a line break has the ids that a model generates after its prompt, and the ids of a dialogue begin those
+    of its continuation. Text that spells a special token is text: it is broken so that it cannot open or close a turn.
+    Raises ValueError for a template that drops or repeats a turn.
     """
     if tokenizer.chat_template == CHAT_TEMPLATE:
         ids = [i for m in chat for i in _turn_ids(tokenizer, m["role"], m["content"])]
         return [*ids, tokenizer.convert_tokens_to_ids("<|assistant|>")] if generation_prompt else ids
-    messages = [{"role": m["role"], "content": _inert(tokenizer, m["content"])} for m in chat]
-    encoded = tokenizer.apply_chat_template(
-        messages, add_generation_prompt=generation_prompt, tokenize=True, return_dict=False
-    )
-    return list(encoded)
+    turns = [(m["role"], m["content"]) for m in chat]
+    if not _joins_plainly(tokenizer):
+        messages = [{"role": role, "content": _inert(tokenizer, content)} for role, content in turns]
+        return _templated(tokenizer, messages, generation_prompt, tokenize=True)  # type: ignore[no-any-return]
+    first, *others = _frame(tokenizer, tuple(role for role, _ in turns), generation_prompt)
+    ids = list(_piece_ids(tokenizer, first))
+    for (_, content), after in zip(turns, others, strict=True):
+        ids += _piece_ids(tokenizer, _inert(tokenizer, content))
+        ids += _piece_ids(tokenizer, after)
+    return ids
+
+
+def _templated(
+    tokenizer: Any, messages: list[dict[str, str]], generation_prompt: bool, *, tokenize: bool
+) -> Any:
+    told = {"tokenize": tokenize, "add_generation_prompt": generation_prompt, "enable_thinking": False}
+    return tokenizer.apply_chat_template(messages, **told, **({"return_dict": False} if tokenize else {}))
+
+
+@lru_cache(maxsize=4096)
+def _frame(tokenizer: Any, roles: tuple[str, ...], generation_prompt: bool) -> tuple[str, ...]:
+    """What the template writes before, between and after the contents of turns of these roles."""
+    marks = [f"\u27e6{index}\u27e7" for index in range(len(roles))]
+    messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
+    rest, pieces = str(_templated(tokenizer, messages, generation_prompt, tokenize=False)), []
+    for mark in marks:
+        before, found, rest = rest.partition(mark)
+        if not found or mark in rest:
+            raise ValueError("the chat template drops or repeats a turn")
+        pieces.append(before)
+    return (*pieces, rest)
+
+
+@lru_cache(maxsize=65536)
+def _piece_ids(tokenizer: Any, text: str) -> tuple[int, ...]:
+    return tuple(tokenizer.encode(text, add_special_tokens=False)) if text else ()
+
+
+@lru_cache(maxsize=64)
+def _joins_plainly(tokenizer: Any) -> bool:
+    """Whether ids of two texts, one after the other, say the two texts and nothing between."""
+    ids = [*_piece_ids(tokenizer, "one\n"), *_piece_ids(tokenizer, "two")]
+    return str(tokenizer.decode(ids, skip_special_tokens=False)) == "one\ntwo"
 
 
 @lru_cache(maxsize=65536)
@@ -113,10 +154,11 @@ def encode_turns(
 ) -> tuple[list[int], list[bool]]:
     """Ids of a dialogue and, per id, whether it is to be learnt: content and end mark of taught turns.
 
-    Raises ValueError when the template is not prefix-stable, for then turns have no ids of their own.
+    What a template writes after an end mark is never generated, so it is not learnt. Raises ValueError when the template is not prefix-stable, for then turns have no ids of their own.
     """
     ids: list[int] = []
     mask: list[bool] = []
+    end = tokenizer.eos_token_id
     for index, learn in enumerate(taught):
         if tokenizer.chat_template == CHAT_TEMPLATE:
             turn = _turn_ids(tokenizer, chat[index]["role"], chat[index]["content"])
@@ -125,14 +167,15 @@ def encode_turns(
             continue
         if learn and chat[index]["role"] == "assistant":
             # The generation prompt is given, not learnt.
-            _extend(ids, mask, encode_chat(tokenizer, chat[:index], generation_prompt=True), False)
-        _extend(ids, mask, encode_chat(tokenizer, chat[: index + 1], generation_prompt=False), learn)
+            _extend(ids, mask, encode_chat(tokenizer, chat[:index], generation_prompt=True), False, end)
+        _extend(ids, mask, encode_chat(tokenizer, chat[: index + 1], generation_prompt=False), learn, end)
     return ids, mask
 
 
-def _extend(ids: list[int], mask: list[bool], longer: list[int], learn: bool) -> None:
+def _extend(ids: list[int], mask: list[bool], longer: list[int], learn: bool, end: int | None) -> None:
     if longer[: len(ids)] != ids:
         raise ValueError("the chat template is not prefix-stable")
     added = longer[len(ids) :]
     ids.extend(added)
-    mask.extend([learn] * len(added))
+    last = len(added) - added[::-1].index(end) if learn and end in added else len(added)
+    mask.extend([learn] * last + [False] * (len(added) - last))

@@ -15,6 +15,7 @@ from wmlab.io.tables import read_table
 from wmlab.lm.build import load_model, new_model, save_model
 from wmlab.lm.tokenizer import load_tokenizer
 from wmlab.memory.context import open_memory
+from wmlab.rewards.opened import reference_files
 from wmlab.training import sft
 from wmlab.training.checkpoint import drop_checkpoint
 from wmlab.training.sequences import TrainingSequence, agent_sequences, require, world_model_sequences
@@ -62,14 +63,20 @@ def run_sft(
     tokenizer = load_tokenizer(tokenizer_dir)
     sequences = _sequences(data, role, tokenizer, recipe, bank, shown)
     held_out = [] if validation is None else _sequences(validation, role, tokenizer, recipe, bank, shown)
-    model = new_model(recipe.architecture, tokenizer, seed) if init is None else load_model(init)
-    if init is not None and model.config.vocab_size != len(tokenizer):
+    if init is not None:
+        model = load_model(init)
+    elif recipe.architecture is not None:
+        model = new_model(recipe.architecture, tokenizer, seed)
+    else:
+        raise InputError("train sft: no weights to start from; give --init, or `architecture` in the recipe")
+    # A pretrained model may have more rows than its tokenizer has entries.
+    if init is not None and model.config.vocab_size < len(tokenizer):
         raise InputError.at(
             init, "its vocabulary is not the tokenizer's", "start from a model of this tokenizer"
         )
     folder = checkpoints or out.with_name(f".{out.name}.checkpoint")
     inputs = [data, tokenizer_dir / "tokenizer.json", *([validation] if validation else [])]
-    inputs += [init / "model.safetensors"] if init else []
+    inputs += reference_files(init) if init else []
     inputs += [bank] if bank else []
     config = {"role": role, "recipe": recipe.model_dump(mode="json"), "threads": threads, "memory": shown}
     key = run_key(config, seed, inputs)
