@@ -90,11 +90,41 @@ def folders(option, files):
 
 
 def options_of(values):
-    """A command-line option for every named value that there is."""
+    """A command-line option for every named value that there is, and for each of a list."""
     return " ".join(
-        f"--{name} {shlex.quote(str(value))}"
+        f"--{name} {shlex.quote(str(one))}"
         for name, value in values.items()
-        if value is not None
+        for one in (value if isinstance(value, list) else [value])
+        if one is not None
+    )
+
+
+def asks_reference(w, rule):
+    """Whether a job asks the reference agent: training does where its reward needs it."""
+    return rule != "grpo" or PLAN.asks_reference(w.method)
+
+
+def beside_reference(rule):
+    """What goes before a command that asks the reference agent: nothing, or the server that it brings along."""
+
+    def words(w, input):
+        if not asks_reference(w, rule):
+            return ""
+        place = "/".join(str(value) for value in dict(w).values())
+        return shlex.join(
+            PLAN.reference_server(
+                str(Path(input.reference).parent),
+                f"{PLAN.root}/logs/servers/{rule}/{place}",
+            )
+        )
+
+    return words
+
+
+def asking_reference(rule):
+    """Options of a command that asks the reference agent, where it is not in the job itself."""
+    return lambda w: (
+        options_of(PLAN.reference_options()) if asks_reference(w, rule) else ""
     )
 
 

@@ -30,6 +30,8 @@ rule grpo:
         recipe=lambda w: PLAN.grpo_recipe(w.domain, w.method),
         sft=subpath(input.sft, parent=True),
         reference=subpath(input.reference, parent=True),
+        server=beside_reference("grpo"),
+        asked=asking_reference("grpo"),
         bank=banks("--memory", "memory"),
         shown=shown(training=True),
         checkpoints=lambda w: f"{PLAN.root}/checkpoints/grpo/{w.domain}/{w.backbone}/{w.method}/seed{w.seed}",
@@ -40,8 +42,8 @@ rule grpo:
     message:
         "Train {wildcards.backbone} with reward {params.reward}, seed {wildcards.seed}"
     shell:
-        "python -m wmlab train grpo --model {params.sft:q} --transitions {input.transitions:q}"
-        " --validation {input.validation:q} --reference {params.reference:q}"
+        "{params.server} python -m wmlab train grpo --model {params.sft:q} --transitions {input.transitions:q}"
+        " --validation {input.validation:q} --reference {params.reference:q} {params.asked}"
         " --reward {params.reward} --recipe {params.recipe:q} {params.bank} {params.shown}"
         " --threads {threads} --seed {wildcards.seed} --checkpoints {params.checkpoints:q}"
         " --out {params.folder:q} 2>&1 | tee {log:q}"

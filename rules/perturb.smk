@@ -26,6 +26,8 @@ rule perturbations:
         **request("inference"),
     params:
         reference=subpath(input.reference, parent=True),
+        server=beside_reference("perturbations"),
+        asked=asking_reference("perturbations"),
         models=options_of(PLAN.judges()),
         samples=PLAN.config.audits.perturbed_samples,
         seed=PLAN.study.seed,
@@ -33,8 +35,8 @@ rule perturbations:
     message:
         "Perturb real observations of {wildcards.domain} and ask the metrics"
     shell:
-        "python -m wmlab eval perturb --transitions {input.transitions:q}"
-        " --reference {params.reference:q} --samples {params.samples} --seed {params.seed}"
+        "{params.server} python -m wmlab eval perturb --transitions {input.transitions:q}"
+        " --reference {params.reference:q} {params.asked} --samples {params.samples} --seed {params.seed}"
         " {params.models} --threads {threads}"
         " --out {output.rows:q} --summary {output.summary:q} 2>&1 | tee {log:q}"
 

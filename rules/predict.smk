@@ -109,12 +109,14 @@ rule score:
         **request("inference"),
     params:
         reference=subpath(input.reference, parent=True),
+        server=beside_reference("score"),
+        asked=asking_reference("score"),
         models=lambda w: options_of(PLAN.scorers(w.domain)),
         code=domain_code("wmlab.cli.score:predictions", "script", "ssf"),
     message:
         "Score the predictions of {wildcards.method}, seed {wildcards.seed}"
     shell:
-        "python -m wmlab score predictions --predictions {input.predictions:q}"
-        " --transitions {input.transitions:q} --reference {params.reference:q}"
+        "{params.server} python -m wmlab score predictions --predictions {input.predictions:q}"
+        " --transitions {input.transitions:q} --reference {params.reference:q} {params.asked}"
         " {params.models} --threads {threads} --out {output.scores:q} --summary {output.summary:q}"
         " 2>&1 | tee {log:q}"

@@ -17,6 +17,7 @@ CONTRACT = {
     "memory": ("build", "retrieve", "show", "removal"),
     "skill": ("distil", "mine", "show", "guide"),
     "predict": ("states", "copy"),
+    "serve": ("run",),
     "score": ("states", "rewards", "predictions"),
     "rollout": ("real", "wm", "replay"),
     "eval": ("consistency", "cells", "perturb", "stress", "audit", "sheet"),

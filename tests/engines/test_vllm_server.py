@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -136,6 +139,54 @@ def _answers(url: str) -> bool:
             return True
     except OSError:
         return False
+
+
+def test_a_command_has_its_server_and_its_exit_code(folder: Path, tmp_path: Path) -> None:
+    """`wmlab serve run`: scores over the server that a job brings along, which is gone afterwards."""
+    rows = [
+        {"id": str(n), "domain": "textworld", "history": one.history, "gold": one.gold, "action": one.action}
+        for n, one in enumerate(items())
+    ]
+    rows = [{**row, "candidates": ["x", row["gold"]]} for row in rows]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scoring = [
+        sys.executable, "-m", "wmlab", "score", "rewards", "--reward", "behr", "--reference", str(folder),
+        "--input", str(tmp_path / "rows.jsonl"), "--out",
+    ]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    serving = [
+        sys.executable, "-m", "wmlab", "serve", "run", "--model", f"judge={folder}", "--logs", str(tmp_path / "logs"),
+        "--options", f"judge={shlex.join(OPTIONS)}", "--",
+    ]  # fmt: skip
+    both = (
+        "import subprocess, sys; print('URL', sys.argv[1], flush=True);"
+        " subprocess.run(sys.argv[2:], check=True); sys.exit(7)"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        both,
+        "{judge}",
+        *scoring,
+        str(tmp_path / "served"),
+        "--reference-url",
+        "{judge}",
+    ]
+    ended = subprocess.run([*serving, *command], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 7, ended.stderr[-3000:]
+    url = re.search(r"URL (\S+)", ended.stdout)
+    assert url is not None and not _answers(url[1]) and "/v1" in url[1]
+    assert (tmp_path / "logs" / "judge.log").stat().st_size > 0
+    subprocess.run([*scoring, str(tmp_path / "inside")], env=environment, check=True, capture_output=True)
+    served, inside = (
+        [
+            record["reward"]
+            for line in (tmp_path / name).read_text().splitlines()
+            for record in json.loads(line)["records"]
+        ]
+        for name in ("served", "inside")
+    )
+    assert len(served) == 6 and served[1] == 1.0 and served == pytest.approx(inside, abs=1e-3)
 
 
 def test_one_that_does_not_start_says_why(folder: Path, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ GROUPS = {
     "memory": "World memory: banks of hints for a world model.",
     "skill": "World skill: advice for an agent.",
     "predict": "Next states from a world model or by copying.",
+    "serve": "Model servers for as long as a command runs.",
     "score": "Metrics of predicted states, and rewards.",
     "rollout": "Episodes in Real, in a world model, and replays.",
     "eval": "Consistency with Real; perturbation studies and audits of the metrics.",

@@ -20,6 +20,10 @@ from wmlab.config.skills import SHOWN as SHOWN_SKILLS
 from wmlab.config.skills import SkillRecipe
 from wmlab.config.study import Tier
 from wmlab.metrics.ssf.schema import DOMAINS as READ_BY_MODELS
+from wmlab.rewards.surface import SURFACE
+
+REFERENCE = "reference"
+"""Name of the reference agent's server in the commands that ask it."""
 
 
 class Plan(Places):
@@ -129,6 +133,30 @@ class Plan(Places):
         """``wmlab train sft --recipe`` of the model that learns to read memory."""
         settings = changed(changed(self.config.sft, self.domain(domain).sft), self.config.memory.sft)
         return _json(_trained(settings, self.config.backbones[backbone]))
+
+    def asks_reference(self, method: str) -> bool:
+        """Whether a method's reward needs the reference agent."""
+        return self.config.methods[method].reward not in SURFACE
+
+    def reference_options(self) -> dict[str, object]:
+        """Options of every command that asks the reference agent: where it is, and where its scores are kept."""
+        chosen = self.config.serving.reference
+        url = [f"{{{REFERENCE}}}"] if chosen.engine is not None else list(chosen.urls)
+        kept = f"{self.cache}/reference.sqlite" if chosen.cache else None
+        return {"reference-url": url, "reference-model": chosen.model, "reference-cache": kept}
+
+    def reference_server(self, folder: str, logs: str) -> list[str]:
+        """Words before a command that asks the reference agent: the server that it brings along, or none."""
+        chosen = self.config.serving.reference
+        if chosen.engine is None:
+            return []
+        words = ["python", "-m", "wmlab", "serve", "run", "--model", f"{REFERENCE}={folder}", "--logs", logs]
+        if chosen.options:
+            words += ["--options", f"{REFERENCE}={chosen.options}"]
+        for name, gpus in ((REFERENCE, chosen.gpus), ("command", chosen.job_gpus)):
+            words += ["--gpus", f"{name}={gpus}"] if gpus is not None else []
+        words += ["--python", chosen.python] if chosen.python is not None else []
+        return [*words, "--"]
 
     def reward_parts(self, method: str) -> list[str]:
         """Which of its domain's modules a method's reward runs: the reference agent's script, the SSF parser."""

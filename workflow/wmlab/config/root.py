@@ -17,6 +17,7 @@ from wmlab.config.problems import near_match
 from wmlab.config.recipes import GrpoSettings, SftSettings
 from wmlab.config.scoring import Scoring
 from wmlab.config.section import Section
+from wmlab.config.serving import Serving
 from wmlab.config.skills import Skills
 from wmlab.config.study import Hardware, Paths, Study
 from wmlab.domains.registry import DOMAINS
@@ -44,6 +45,7 @@ class StudyConfig(Section):
     memory: Memory = Field(default_factory=Memory)
     skills: Skills = Field(default_factory=Skills)
     evaluation: Evaluation
+    serving: Serving = Field(default_factory=Serving)
     scoring: Scoring = Field(default_factory=Scoring)
     stats: Stats
     audits: Audits = Field(default_factory=Audits)

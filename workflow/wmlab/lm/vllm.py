@@ -45,11 +45,12 @@ def vllm_server(
     options: Sequence[str] = (),
     timeout: float = 900.0,
     ports: Iterator[int] | None = None,
+    gpus: str | None = None,
 ) -> Iterator[str]:
     """Serve a model folder under ``name`` (the folder's own if not given); yields the server's URL (``…/v1``).
 
     ``options`` are vLLM's own (``--dtype float32``, ``--gpu-memory-utilization 0.3``); ``log`` gets what it says, start
-    after start. Raises InputError without a model, ServerFailure with the end of the log when it does not start.
+    after start; ``gpus`` are those it may use, as CUDA counts them (``0,1``), None for all. Raises InputError without a model, ServerFailure with the end of the log when it does not start.
     """
     if not (folder / "config.json").is_file():
         raise InputError.at(folder, "no model there (config.json is missing)", "give a model folder")
@@ -70,7 +71,11 @@ def vllm_server(
             process = subprocess.Popen(
                 following([*command, *options], signal.SIGTERM),
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-                env={**os.environ, "VLLM_NO_USAGE_STATS": "1"},
+                env={
+                    **os.environ,
+                    "VLLM_NO_USAGE_STATS": "1",
+                    **({} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus}),
+                },
             )  # fmt: skip
             try:
                 if _healthy(process, port, timeout):
