@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,15 @@ def device() -> torch.device:
 
 def computed_in(model: Any, bf16: bool) -> AbstractContextManager[Any]:
     """Where the passes through ``model``'s blocks are computed: in bfloat16, or in the weights' own type."""
+    if bf16 and model.device.type == "cpu":
+        _warn_of_emulation()
     return torch.autocast(model.device.type, torch.bfloat16) if bf16 else nullcontext()
+
+
+@cache
+def _warn_of_emulation() -> None:
+    if not torch.cpu._is_avx512_bf16_supported():
+        print("bf16: this processor computes it in software, several times slower than fp32", file=sys.stderr)
 
 
 def load_model(path: str | Path, dtype: torch.dtype = torch.float32) -> Any:
