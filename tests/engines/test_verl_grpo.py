@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import tiny_models as tiny
 import torch
+from launching import launch
 from model_server import serving
 from wmlab.data.decompose import transitions
 from wmlab.data.verl import write_verl
@@ -18,7 +16,6 @@ from wmlab.errors import ModelFailure
 from wmlab.lm.build import load_model, save_model
 from wmlab.training.verl_stage import run_verl
 
-HERE = Path(__file__).resolve().parent
 RECIPE = json.dumps({
     "batch_size": 4, "mini_batch_size": 4, "micro_batch_per_gpu": 4, "group": 3, "gpus_per_node": 1, "nodes": 1,
     "tensor_parallel": 1, "max_prompt_tokens": 400, "max_new_tokens": 24, "epochs": 1, "save_every": 1,
@@ -45,24 +42,6 @@ ON_A_CPU = [
 ]
 
 
-def launch(out: Path, *more: str) -> str:
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "PYTHONPATH": f"{HERE}:{HERE.parents[1] / 'workflow'}",
-        "VERL_USE_EXTERNAL_MODULES": "verl_cpu",
-        "VERL_PLATFORM": "cpu",
-        "RAY_DEDUP_LOGS": "0",
-        "OMP_NUM_THREADS": "1",
-    }
-    ended = subprocess.run(
-        ["bash", str(out / "launch.sh"), *ON_A_CPU, *more],
-        env=environment, capture_output=True, text=True, timeout=900, check=False, cwd=out,
-    )  # fmt: skip
-    assert ended.returncode == 0, (ended.stdout + ended.stderr)[-6000:]
-    return ended.stdout + ended.stderr
-
-
 def test_three_steps_with_behr_resumed_checked_and_merged(tmp_path: Path) -> None:
     rows = list(transitions([tiny.trajectory(4, number) for number in range(4)], "t"))
     write_verl(tmp_path / "train.parquet", rows, source="t")
@@ -80,12 +59,12 @@ def test_three_steps_with_behr_resumed_checked_and_merged(tmp_path: Path) -> Non
             )  # fmt: skip
 
         stage()
-        launch(out, "trainer.total_training_steps=2")
+        launch(out, [*ON_A_CPU, "trainer.total_training_steps=2"])
         with pytest.raises(ModelFailure, match="2 of 3 steps were done; run it again"):
             stage(done=True)
         asked = len(server.posts("generate"))
         assert asked >= 2  # the rewards of two steps came over HTTP
-        said = launch(out)
+        said = launch(out, ON_A_CPU)
         assert len(server.posts("generate")) > asked
         stage(done=True, merge=tmp_path / "merged")
     assert "step:3" in said.replace(" ", "") and "step:1 " not in said  # from its checkpoint

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny_models as tiny
 import torch
+from launching import launch
 from wmlab.data.decompose import world_model_chat
 from wmlab.errors import InputError, ModelFailure
 from wmlab.io.tables import write_table
@@ -20,7 +18,6 @@ from wmlab.lm.tokenizer import encode_turns
 from wmlab.training import verl_sft
 from wmlab.training.sft_cluster import run_sft_cluster
 
-HERE = Path(__file__).resolve().parent
 RECIPE = json.dumps({
     "batch_size": 4, "micro_batch_per_gpu": 2, "gpus_per_node": 1, "epochs": 2, "max_length": 400, "save_every": 1,
     "learning_rate": 1e-3, "warmup_steps": 0, "precision": "fp32", "gradient_checkpointing": False,
@@ -62,23 +59,6 @@ def stage(data: Path, out: Path, **more: Any) -> None:
     )
 
 
-def launch(out: Path, *more: str) -> str:
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "PYTHONPATH": f"{HERE}:{HERE.parents[1] / 'workflow'}",
-        "VERL_USE_EXTERNAL_MODULES": "verl_cpu",
-        "VERL_PLATFORM": "cpu",
-        "OMP_NUM_THREADS": "1",
-    }
-    ended = subprocess.run(
-        ["bash", str(out / "launch.sh"), *ON_A_CPU, *more],
-        env=environment, capture_output=True, text=True, timeout=600, check=False, cwd=out,
-    )  # fmt: skip
-    assert ended.returncode == 0, (ended.stdout + ended.stderr)[-6000:]
-    return ended.stdout + ended.stderr
-
-
 def test_its_dataclasses_take_our_recipe(data: Path) -> None:
     stage(data, data / "checked", check=True)
     config = json.loads((data / "checked" / "verl.json").read_text())
@@ -116,10 +96,10 @@ def test_its_dataset_teaches_the_observations_and_nothing_else(data: Path) -> No
 def test_it_trains_stops_resumes_and_merges(data: Path) -> None:
     out = data / "run"
     stage(data, out)
-    launch(out, "trainer.total_training_steps=2")
+    launch(out, [*ON_A_CPU, "trainer.total_training_steps=2"])
     with pytest.raises(ModelFailure, match="2 of 4 steps were done; run it again"):
         stage(data, out, done=True)
-    said = launch(out)
+    said = launch(out, ON_A_CPU)
     stage(data, out, merge=data / "merged")
     assert "step:4" in said.replace(" ", "")
     before, after = load_model(data / "base"), load_model(data / "merged")
