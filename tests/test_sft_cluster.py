@@ -90,7 +90,8 @@ def test_llama_factory_gets_its_yaml_and_data_description(data: Path) -> None:
     assert settings["gradient_accumulation_steps"] == 2 and settings["per_device_train_batch_size"] == 2
     assert (settings["learning_rate"], settings["num_train_epochs"]) == (1e-5, 3.0)
     assert settings["lr_scheduler_type"] == "constant_with_warmup" and settings["template"] == "qwen"
-    assert settings["mask_history"] is False and settings["eval_dataset"] == "validation"
+    assert settings["disable_gradient_checkpointing"] is False and settings["mask_history"] is False
+    assert settings["eval_dataset"] == "validation"
     described = json.loads((out / "dataset_info.json").read_text())
     assert {name: entry["file_name"] for name, entry in described.items()} == {
         "train": "train.jsonl",

@@ -49,7 +49,7 @@ def settings(
         "weight_decay": recipe.weight_decay,
         "max_grad_norm": recipe.max_grad_norm,
         "bf16": recipe.precision == "bf16",
-        "gradient_checkpointing": recipe.gradient_checkpointing,
+        "disable_gradient_checkpointing": not recipe.gradient_checkpointing,  # its own switch
         "save_steps": recipe.save_every,
         "save_only_model": False,
         "logging_steps": 1,
