@@ -1,4 +1,4 @@
-"""Training curves: GRPO (reward, KL, entropy, validation EM, prefill tokens) and supervised fine-tuning."""
+"""Training curves: GRPO (reward, KL, entropy, length, validation EM, prefill tokens) and supervised fine-tuning."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ GRPO_QUANTITIES = (
     ("reward", "Reward (own scale)"),
     ("kl", "KL to SFT model (nats)"),
     ("entropy", "Entropy (nats/token)"),
+    ("length", "Sample length (tokens)"),
     ("em_validation", "Validation EM"),
     ("prefill_tokens", "Reference prefill tokens"),
 )
-SMOOTHED = frozenset({"reward", "kl", "entropy"})
+SMOOTHED = frozenset({"reward", "kl", "entropy", "length"})
 _DASHES = ("-", "--", ":", "-.")
 
 
@@ -77,8 +78,8 @@ def training_curves(curves: Sequence[Loaded]) -> Drawing:
         for folder, block in zip(folders, blocks, strict=True):
             axes = folder.subplots(2, 3).ravel()
             inside = [item for item in runs if item.identity.block == block]
-            folder.suptitle(block_title(*block), fontsize=8)
-            for axis, (key, label) in zip(axes, GRPO_QUANTITIES, strict=False):
+            folder.suptitle(block_title(*block), fontsize=8, x=0.01, ha="left")
+            for axis, (key, label) in zip(axes, GRPO_QUANTITIES, strict=True):
                 for method in methods:
                     seeds = [item for item in inside if item.identity.method == method]
                     _band(axis, seeds, key, window if key in SMOOTHED else 1, method_style(method, methods))
@@ -92,18 +93,17 @@ def training_curves(curves: Sequence[Loaded]) -> Drawing:
                 if not axis.lines:
                     axis.text(0.5, 0.5, "not recorded", transform=axis.transAxes, ha="center", color=GREY)
             folder.supxlabel("GRPO step", fontsize=8)
-            axes[5].axis("off")
             handles = [
                 Line2D([], [], color=method_style(m, methods)[0], marker=method_style(m, methods)[1])
                 for m in methods
             ]
-            axes[5].legend(
-                handles, [method_label(m) for m in methods], loc="center", title="Reward", title_fontsize=8
-            )
+            labels = [method_label(m) for m in methods]
+            # Beside the title, to its right: no panel is free.
+            folder.legend(handles, labels, loc="upper right", ncols=len(labels), frameon=False)
     seeds_text = ", ".join(str(seed) for seed in sorted({item.identity.seed for item in runs}))
     caption = (
         "GRPO training. Lines: mean over training seeds "
-        f"({seeds_text}); bands: lowest to highest seed. Reward, KL and entropy are trailing means over {window} "
+        f"({seeds_text}); bands: lowest to highest seed. Reward, KL, entropy and length are trailing means over {window} "
         "steps. Each reward is on its own scale, so heights of the first panel are not comparable across methods. "
         "Prefill tokens: cumulative tokens the reference agent read."
     )
