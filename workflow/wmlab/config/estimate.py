@@ -87,6 +87,7 @@ def stages(plan: Plan) -> list[Stage]:
             START + learn + score + generation(size, (samples + heldout) * STEP, samples * PROMPT)
         )
     banks = {(model.domain, model.backbone) for model in plan.memory_models()}
+    advised = {bank for domain in domains for agent in study.agents for bank in plan.advice(domain, agent)}
     readers = {(model.domain, model.backbone, model.seed) for model in plan.memory_models()}
     reading = training(size, MEMORY * train_per_domain, changed(config.sft, config.memory.sft).epochs)
     tasks = _mean([plan.domain(domain).test.tasks for domain in domains])
@@ -119,6 +120,7 @@ def stages(plan: Plan) -> list[Stage]:
         Stage(
             "grpo", sum(len(plan.models(m)) for m in plan.methods), _mean(grpo_seconds), hardware.training.gpu
         ),
+        Stage("skill banks", len(advised), LIGHT, 0),
         Stage("memory bank", len(banks), LIGHT, 0),
         Stage("sft with memory", len(readers), reading, hardware.training.gpu),
         Stage("memory removal", len(plan.memory_models()), LIGHT, 0),

@@ -11,7 +11,8 @@ from wmlab.config.scoring import Endpoint
 from wmlab.config.section import Count, Section, Share, Whole, partial
 
 MEMORY_METHOD = "mem_sft"
-"""The world model that learnt to read memory blocks, from the SFT model or from scratch; GRPO methods with ``memory: true`` start from it."""
+"""The world model that learnt to read memory blocks, from the SFT model or from scratch; GRPO methods with
+``memory: true`` start from it."""
 CONTROL_METHOD = "more_sft"
 """Its control: the same start and steps on the same trajectories, without blocks."""
 

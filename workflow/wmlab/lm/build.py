@@ -63,7 +63,10 @@ def _warn_of_emulation() -> None:
 
 
 def load_model(path: str | Path, dtype: torch.dtype = torch.float32) -> Any:
-    """Load a causal LM folder for inference, on the job's device. Raises InputError/ModelFailure with the folder's name."""
+    """Load a causal LM folder for inference, on the job's device.
+
+    Raises InputError or ModelFailure with the folder's name.
+    """
     from transformers import AutoModelForCausalLM
 
     if not (Path(path) / "config.json").is_file():

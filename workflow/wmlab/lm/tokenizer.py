@@ -154,7 +154,8 @@ def encode_turns(
 ) -> tuple[list[int], list[bool]]:
     """Ids of a dialogue and, per id, whether it is to be learnt: content and end mark of taught turns.
 
-    What a template writes after an end mark is never generated, so it is not learnt. Raises ValueError when the template is not prefix-stable, for then turns have no ids of their own.
+    What a template writes after an end mark is never generated, so it is not learnt. Raises ValueError when the
+    template is not prefix-stable, for then turns have no ids of their own.
     """
     ids: list[int] = []
     mask: list[bool] = []

@@ -50,7 +50,8 @@ def vllm_server(
     """Serve a model folder under ``name`` (the folder's own if not given); yields the server's URL (``…/v1``).
 
     ``options`` are vLLM's own (``--dtype float32``, ``--gpu-memory-utilization 0.3``); ``log`` gets what it says, start
-    after start; ``gpus`` are those it may use, as CUDA counts them (``0,1``), None for all. Raises InputError without a model, ServerFailure with the end of the log when it does not start.
+    after start; ``gpus`` are those it may use, as CUDA counts them (``0,1``), None for all. Raises InputError without
+    a model, ServerFailure with the end of the log when it does not start.
     """
     if not (folder / "config.json").is_file():
         raise InputError.at(folder, "no model there (config.json is missing)", "give a model folder")

@@ -54,7 +54,10 @@ def run_sft(
     bank: Path | None = None,
     shown: str = "{}",
 ) -> None:
-    """``wmlab train sft``; ``bank`` and ``shown`` are its memory and how it is shown. Raises InputError for a bad role, recipe, file or architecture."""
+    """``wmlab train sft``; ``bank`` and ``shown`` are its memory and how it is shown.
+
+    Raises InputError for a bad role, recipe, file or architecture.
+    """
     started = time.time()
     if role not in ROLES:
         raise InputError(f"role {role!r}: not known; choose from {', '.join(ROLES)}")

@@ -225,7 +225,8 @@ def validate(given: Sequence[str]) -> dict[str, object]:
 def merge(checkpoints: Path, target: Path, part: str | None = "actor") -> int:
     """Merge the latest checkpoint's FSDP shards into a Hugging Face folder, by verl's merger; return its step.
 
-    GRPO's checkpoints have the policy in folder ``part``, those of supervised training have no parts. The merger writes bf16. Raises InputError without a checkpoint, ModelFailure when the merger fails.
+    GRPO's checkpoints have the policy in folder ``part``, those of supervised training have no parts. The merger
+    writes bf16. Raises InputError without a checkpoint, ModelFailure when the merger fails.
     """
     step = latest_step(checkpoints)
     if step == 0:
