@@ -15,6 +15,7 @@ import psutil
 import pytest
 from toy_domains import ToyDomain, ToyEnvironment
 from wmlab.agents.base import Decision, Turn
+from wmlab.agents.registry import Weights
 from wmlab.agents.scripted import ScriptedAgent
 from wmlab.domains.base import Observation, Step, Task
 from wmlab.domains.jobs import in_workers
@@ -243,7 +244,8 @@ def test_the_stage_counts_its_retries(
 
     monkeypatch.setattr(stages, "RecoveringPool", Watched)
     agent, out = '{"agent_id": "s", "kind": "scripted"}', tmp_path / "real.jsonl"
-    stages.run_real(agent, None, tmp_path / "panel.json", out, CACHE, 1, 50, 1, 0, 8)
+    player = stages.player_of(agent, Weights(), None, "{}")
+    stages.run_real(player, stages.Settings(tmp_path / "panel.json", out, batch=8), stages.Games(CACHE, 1))
     assert capsys.readouterr().out == f"{out}: 1/1 won, 0 errors, 1 retries\n"
     meta = json.loads(Path(f"{out}.meta.json").read_text())
     assert (meta["errors"], meta["retries"]) == (0, 1)

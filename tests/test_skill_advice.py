@@ -12,18 +12,21 @@ from skill_rows import AT_FRIDGE, KITCHEN, REFUSED, TAKE, numbered, solved
 from test_skill_guidance import rule
 from wmlab.agents.advised import AdvisedAgent
 from wmlab.agents.base import Decision, Turn
-from wmlab.agents.language_model import LanguageModelAgent
+from wmlab.agents.language_model import ChatAgent, ChoosingAgent
+from wmlab.agents.prompts import Prompting
+from wmlab.agents.registry import Weights
 from wmlab.config.load import load_study
 from wmlab.config.plan import Plan
 from wmlab.domains.base import Task
 from wmlab.domains.panels import write_panel
 from wmlab.domains.world_model import WorldModelBatch
 from wmlab.errors import InputError
+from wmlab.lm.chat import LocalChat
 from wmlab.memory.bank import Entry, write_bank
 from wmlab.memory.retrieve import estimated_tokens
 from wmlab.metrics.episodes import read_episodes
 from wmlab.rollout.engine import rollout
-from wmlab.rollout.stages import run_world_model
+from wmlab.rollout.stages import Settings, World, player_of, run_world_model
 from wmlab.skills.distil import distil
 from wmlab.skills.guidance import Guide, open_guide
 from wmlab.skills.prompt import without_skill
@@ -82,7 +85,7 @@ def test_blocks_stand_before_the_first_and_the_present_observation_of_a_copy() -
 
 
 def played(out: Path, agent: Any, batch: int = 3) -> list[dict[str, Any]]:
-    world = WorldModelBatch(tiny.tiny_lm(1, "wm"))
+    world = WorldModelBatch(LocalChat(tiny.tiny_lm(1, "wm"), 256))
     rows = rollout(
         world, agent, TASKS, mode="wm", agent_id="a", model_id="wm", step_cap=3, out=out, batch_size=batch
     )
@@ -94,8 +97,8 @@ def always(*flags: str) -> list[Entry]:
 
 
 def test_an_empty_bank_changes_nothing_and_a_batch_neither(tmp_path: Path) -> None:
-    def agent() -> LanguageModelAgent:
-        return LanguageModelAgent(tiny.tiny_lm(), max_new_tokens=8)
+    def agent() -> ChatAgent:
+        return ChatAgent(LocalChat(tiny.tiny_lm(), 8), Prompting.of("textworld"))
 
     plain = played(tmp_path / "plain.jsonl", agent())
     assert played(tmp_path / "empty.jsonl", AdvisedAgent(agent(), Guide("textworld", []))) == plain
@@ -110,10 +113,10 @@ def test_an_empty_bank_changes_nothing_and_a_batch_neither(tmp_path: Path) -> No
 
 
 def test_candidates_are_those_of_the_observations_alone() -> None:
-    reads = LanguageModelAgent(tiny.tiny_lm(), choose=True)
+    reads = ChoosingAgent(tiny.tiny_lm())
     reader = Reader()
     AdvisedAgent(reader, Guide("textworld", always("refused"))).act([Turn("k", dialogue((TAKE, REFUSED)))])
-    assert reads._candidates(reader.read[0]) == reads._candidates(dialogue((TAKE, REFUSED)))
+    assert reads.candidates(reader.read[0]) == reads.candidates(dialogue((TAKE, REFUSED)))
 
 
 def test_banks_are_guarded_and_given_once(tmp_path: Path) -> None:
@@ -133,9 +136,10 @@ def test_a_script_with_skills_is_refused(tmp_path: Path) -> None:
     scripted = '{"agent_id": "s", "kind": "scripted"}'
     with pytest.raises(InputError, match="a script reads no advice"):
         run_world_model(
-            tmp_path, scripted, None, tmp_path / "panel.json", tmp_path / "o.jsonl", 2, 1, 0, 2,
-            advice=([tmp_path / "bank.jsonl"], "{}"),
-        )  # fmt: skip
+            player_of(scripted, Weights(), [tmp_path / "bank.jsonl"], "{}"),
+            World(tmp_path),
+            Settings(tmp_path / "panel.json", tmp_path / "o.jsonl", 2, 2),
+        )
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,26 @@ def test_a_fork_goes_its_own_way() -> None:
     twin.close()
 
 
+def test_forks_of_forks_are_independent() -> None:
+    """At every step of a won game a fork is led astray, and the game goes on as if there were none."""
+    rows = play_task(DOMAIN, "textworld_3", [], True)
+    environment = TextWorldEnvironment(CACHE, every_step=True)
+    environment.reset(environment.load("textworld_3"))
+    for row in rows[1:]:
+        stray = environment.fork()
+        stray.step("look")
+        deeper = stray.fork()
+        twin = environment.fork()
+        stray.step("inventory")
+        step, other = environment.step(row["action"]), twin.step(row["action"])
+        assert (step, step.observation) == (other, row["observation"])
+        assert "carrying" in deeper.step("inventory").observation
+        for one in (stray, deeper, twin):
+            one.close()
+    assert step.success
+    environment.close()
+
+
 def test_eating_the_goal_is_a_loss() -> None:
     rows = play_task(DOMAIN, "textworld_1", [], True)
     actions = [row["action"] for row in rows[1:]]

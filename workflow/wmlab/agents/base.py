@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 Message = dict[str, str]  # {"role", "content"}
 
@@ -27,6 +27,8 @@ class Decision:
 
     ``deliberate`` is False for a scripted agent's noise, which demonstrations do not teach. ``advice`` are the
     ids of the skill entries that it was shown for the first time (a task's) or for this decision (a step's).
+    ``error`` is why there is no decision: it ends the episode, which is an error then and no failure of the task.
+    ``plan`` is what a planner considered (agents/planning/requests.py).
     """
 
     output: str
@@ -34,6 +36,8 @@ class Decision:
     n_tokens: int = 0
     deliberate: bool = True
     advice: tuple[str, ...] = ()
+    error: str | None = None
+    plan: Mapping[str, Any] | None = None
 
 
 class Agent(Protocol):

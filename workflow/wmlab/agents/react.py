@@ -20,13 +20,18 @@ def format_output(action: str, thought: str | None = None) -> str:
     return f"{head}{ACTION_PREFIX}{action}"
 
 
+def without_thinking(output: str) -> str:
+    """An output without its think blocks, an unclosed one to its end; they are not part of a dialogue."""
+    return _THINK.sub("", output)
+
+
 def parse_action(output: str) -> str:
     """The command of an agent's turn; empty when there is none (a recorded no-op in every mode).
 
     Rule: think blocks are removed; the text after the last ``Action:``, its first non-empty line,
     normalised. Output without ``Action:`` has no command.
     """
-    text = _THINK.sub("", output)
+    text = without_thinking(output)
     _, found, tail = text.rpartition("Action:")
     if not found:
         return ""

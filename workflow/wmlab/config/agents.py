@@ -6,15 +6,17 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from wmlab.config.recipes import SftSettings
-from wmlab.config.section import Name, Section, Share
+from wmlab.config.decoding import Decoding
+from wmlab.config.recipes import Prompted, SftSettings
+from wmlab.config.section import Count, Name, Section, Share
 
 
 class Agent(Section):
     """An agent: scripted, or a language model behaviour-cloned from expert demonstrations."""
 
-    kind: Literal["scripted", "lm"] = Field(
-        description="scripted: follows the goal text; lm: a trained model"
+    kind: Literal["scripted", "lm", "served"] = Field(
+        description="scripted: follows the goal text; lm: a model in the job; served: one behind `urls`, or one that "
+        "`engine` starts"
     )
     epsilon: Share = Field(default=0.0, description="scripted: share of turns spent on some other command")
     architecture: Name | None = Field(default=None, description="lm: a key of `backbones`")
@@ -32,6 +34,16 @@ class Agent(Section):
         default=False, description="lm: picks among the commands that the goal text names; else writes freely"
     )
     thought: bool = Field(default=True, description="lm: learns the thought before each action")
+    prompting: Prompted = Field(
+        default_factory=Prompted, description="how a model that writes is told to act"
+    )
+    max_new_tokens: Count = Field(default=96, description="lm: longest turn, tokens")
+    model: str | None = Field(
+        default=None, min_length=1, description="served: the model's name at its server"
+    )
+    urls: list[str] = Field(default=[], description="served: servers that run already, …/v1")
+    concurrency: Count = Field(default=16, description="served: requests under way at a server")
+    decoding: Decoding = Field(default_factory=Decoding, description="served: fields of a request")
     skills: bool = Field(default=False, description="lm: reads the advice of section `skills` when it plays")
     sft: SftSettings = Field(
         description="lm: keys of section `sft` that differ here; the others are inherited"
@@ -49,6 +61,12 @@ class Agent(Section):
             raise ValueError("`train: false` is for an agent of kind lm whose backbone is pretrained")
         if self.kind == "lm" and self.epsilon:
             raise ValueError("`epsilon` is for agents of kind scripted")
+        if (self.kind == "served") != bool(self.urls) or (self.kind == "served") != (self.model is not None):
+            raise ValueError("an agent of kind served needs `model` and `urls`; no other has them")
+        if self.kind == "served" and (
+            self.architecture is not None or self.weights is not None or self.choose
+        ):
+            raise ValueError("`architecture`, `weights` and `choose` are for agents of kind lm")
         if self.kind == "scripted" and (self.architecture is not None or self.start != "scratch"):
             raise ValueError("`architecture` and `start` are for agents of kind lm")
         if self.kind == "scripted" and (self.skills or self.weights is not None):

@@ -165,7 +165,9 @@ class Plan(Places):
     def agent_spec(self, agent: str) -> str:
         """``wmlab rollout --agent``: what an episode depends on."""
         entry = self.config.agents[agent]
-        return _json(AgentSpec(agent_id=agent, kind=entry.kind, epsilon=entry.epsilon, choose=entry.choose))
+        shared = entry.model_dump(include=set(AgentSpec.model_fields))
+        spec = AgentSpec(agent_id=agent, **shared)
+        return json.dumps(spec.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
 
     def tier(self, name: str) -> Tier:
         """Resources of a kind of job."""

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from wmlab.config.decoding import Decoding
 from wmlab.config.problems import describe
 from wmlab.config.section import Count, Name, NonNegative, Positive, Real, Section, Share, Whole
 from wmlab.errors import InputError
@@ -176,17 +177,43 @@ class GrpoRecipe(GrpoSettings):
     reward_parameters: dict[str, Real] = Field(default_factory=dict, description="parameters of the reward")
 
 
+class Prompted(Recipe):
+    """What a language model is told when it acts (agents/prompts.py)."""
+
+    style: Literal["react", "cot"] = Field(
+        default="react", description="react: thoughts stay in sight; cot: reasons anew at each step"
+    )
+    source: Literal["own", "panel"] = Field(
+        default="own", description="panel: the prompt that the panel's initial contexts carry"
+    )
+    opening: Literal["system", "acknowledged"] = Field(
+        default="system", description="acknowledged: the prompt is a user turn with an answer, as released"
+    )
+
+
 class AgentSpec(Recipe):
     """What ``wmlab rollout --agent`` takes: the agent as a rollout sees it."""
 
     agent_id: Name = Field(description="name of the agent in the results")
-    kind: Literal["scripted", "lm"] = Field(
-        description="scripted: follows the goal text; lm: a model, --agent-model"
+    kind: Literal["scripted", "lm", "served"] = Field(
+        description="scripted: follows the goal text; lm: a model, --agent-model; served: one behind --agent-url"
     )
     epsilon: Share = Field(default=0.0, description="scripted: share of turns spent on some other command")
     choose: bool = Field(
         default=False, description="lm: picks among the commands that the goal text names; else writes freely"
     )
+    prompting: Prompted = Field(default_factory=lambda: Prompted(), description="how it is told to act")
+    max_new_tokens: Count = Field(default=96, description="lm: longest turn")
+    model: str | None = Field(default=None, min_length=1, description="served: the model's name there")
+    decoding: Decoding = Field(default_factory=Decoding, description="served: fields of a request")
+
+    @model_validator(mode="after")
+    def _fits_kind(self) -> AgentSpec:
+        if (self.kind == "served") != (self.model is not None):
+            raise ValueError(
+                "`model` is the name of a served agent's model: kind served needs it, no other has it"
+            )
+        return self
 
 
 R = TypeVar("R", bound=BaseModel)

@@ -11,18 +11,23 @@ from collections.abc import Mapping, Sequence
 
 from wmlab.data.decompose import compose_system
 from wmlab.domains.base import SUCCESS_MARKER, Observation, Step, Task
-from wmlab.lm.base import Sampling
-from wmlab.lm.hf import HFModel
+from wmlab.lm.base import Completion
+from wmlab.lm.chat import ChatModel
+from wmlab.lm.transport import AnswerFailure
 from wmlab.memory.context import WorldMemory, prompts
+
+
+def says_success(answer: Completion) -> bool:
+    """Whether a model ended its observation with its own marker."""
+    return answer.finish_reason == "stop" and answer.text.rstrip().endswith(SUCCESS_MARKER)
 
 
 class WorldModelBatch:
     """Lock-step episodes inside one world model, greedy; one LM call serves every running episode."""
 
-    def __init__(self, lm: HFModel, max_new_tokens: int = 256, memory: WorldMemory | None = None) -> None:
-        self.lm = lm
+    def __init__(self, chat: ChatModel, memory: WorldMemory | None = None) -> None:
+        self.chat = chat
         self.memory = memory
-        self.sampling = Sampling(0.0, 1, max_new_tokens)
         self.n_tokens: dict[int, int] = {}
         self._dialogues: dict[int, list[dict[str, str]]] = {}
         self._task_ids: list[str] = []
@@ -47,12 +52,15 @@ class WorldModelBatch:
         keys = [f"{self._runs}/{index}" for index in indices]
         # Memory is asked with what the model has predicted so far; blocks of earlier steps are not kept.
         chats = prompts(self.memory, ((self._dialogues[i], self._task_ids[i]) for i in indices))
-        answers = self.lm.continue_dialogues(keys, chats, self.sampling)
+        answers = self.chat.answer(keys, chats)
         steps: dict[int, Step | Exception] = {}
         for index, answer in zip(indices, answers, strict=True):
+            if isinstance(answer, AnswerFailure):
+                steps[index] = answer
+                continue
             self._dialogues[index].append({"role": "assistant", "content": answer.text})
-            self.n_tokens[index] += len(answer.token_ids)
-            success = answer.finish_reason == "stop" and answer.text.rstrip().endswith(SUCCESS_MARKER)
+            self.n_tokens[index] += answer.n_tokens
+            success = says_success(answer)
             steps[index] = Step(answer.text, float(success), success, success, None)
         return steps
 

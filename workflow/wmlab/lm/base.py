@@ -26,6 +26,12 @@ class Completion:
     text: str
     token_ids: tuple[int, ...]
     finish_reason: str
+    billed: int | None = None  # tokens that a server counted, where it shows no ids
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens generated."""
+        return len(self.token_ids) if self.billed is None else self.billed
 
 
 class LanguageModel(Protocol):

@@ -155,6 +155,21 @@ def _prefill(model: Any, cache: RowCache, prompts: Sequence[Sequence[int]]) -> t
 
 
 @torch.inference_mode()
+def branched(
+    model: Any, cache: RowCache, names: Sequence[str], stems: Sequence[Sequence[int]], rows: Sequence[int]
+) -> RowCache:
+    """A cache of branches: row i of it goes on from stem ``rows[i]``; they are called "0", "1", …
+
+    Stem j, of length 1 at least, is kept as row ``names[j]`` of ``cache``, which computes only what is new in it.
+    """
+    cache.select(names)
+    _prefill(model, cache, stems)
+    part = cache.part(rows)
+    part.names = [str(row) for row in range(len(rows))]
+    return part
+
+
+@torch.inference_mode()
 def decode(
     model: Any,
     cache: RowCache,

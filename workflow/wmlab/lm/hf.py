@@ -10,7 +10,7 @@ import torch
 
 from wmlab.lm.base import Chat, Completion, Sampling
 from wmlab.lm.build import load_model
-from wmlab.lm.decode import RowCache, decode
+from wmlab.lm.decode import RowCache, branched, decode
 from wmlab.lm.tokenizer import encode_chat, load_tokenizer
 from wmlab.lm.tree import Tree, branch_logprobs, cached_logprobs, chunks
 
@@ -97,6 +97,23 @@ class HFModel:
         answers = self._decode(self._cache, keys, prompts, sampling, None, ids)
         return [answer[0] for answer in answers]
 
+    def branch_dialogues(
+        self, keys: Sequence[str], chats: Sequence[Chat], sampling: Sampling
+    ) -> list[Completion]:
+        """Greedy next turns of several branches of running dialogues: those with one key share a beginning.
+
+        What they share is computed once, and kept for the key's next branches.
+        """
+        prompts = [self.encode(chat) for chat in chats]
+        members: dict[str, list[int]] = {}
+        for at, key in enumerate(keys):
+            members.setdefault(key, []).append(at)
+        stems = [_shared([prompts[at] for at in group]) for group in members.values()]
+        place = {key: row for row, key in enumerate(members)}
+        cache = branched(self.model, self._cache, list(members), stems, [place[key] for key in keys])
+        answers = self._decode(cache, cache.names, prompts, sampling, None, spend=True)
+        return [answer[0] for answer in answers]
+
     def _decode(
         self,
         cache: RowCache,
@@ -156,3 +173,12 @@ class HFModel:
             if tree.n_tokens >= LONG_TREE:
                 results[index] = [branch.tolist() for branch in cached_logprobs(self.model, tree)]
         return results
+
+
+def _shared(prompts: Sequence[Sequence[int]]) -> list[int]:
+    """The longest common beginning that leaves each prompt a token."""
+    first, longest = prompts[0], min(len(prompt) for prompt in prompts) - 1
+    same = 0
+    while same < longest and all(prompt[same] == first[same] for prompt in prompts):
+        same += 1
+    return list(first[: max(same, 1)])

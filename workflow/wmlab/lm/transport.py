@@ -37,6 +37,11 @@ LONGEST_PAUSE_S = 30.0
 GIVE_UP = 8
 """Requests that may fail one after the other, none answered between them, before the server counts as lost."""
 _REFUSED = frozenset({401, 403, 404, 405})
+_NAMED = {
+    "context_overflow": ("context_length_exceeded", "maximum context length", "maximum model length"),
+    "content_filter": ("content_filter", "content management policy"),
+}
+"""Requests that a server refuses for what they hold, by what its error says."""
 
 
 class AnswerFailure(ModelFailure):
@@ -201,8 +206,21 @@ class Transport:
             )
         self._count(failed=False)
         if status != 200:
-            raise AnswerFailure(f"{self.where}: status {status}")
+            raise AnswerFailure(f"{self.where}: status {status}{_named(content)}")
         return content
+
+
+def _named(content: bytes) -> str:
+    """What a refused request is called here, in our words only; "" for an error that has no name."""
+    try:
+        error = json.loads(content)["error"]
+        told = f"{error.get('code')} {error.get('message')}".lower()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return ""
+    for name, signs in _NAMED.items():
+        if any(sign in told for sign in signs):
+            return f" ({name})"
+    return ""
 
 
 def several(ask: Callable[[A], R], asked: Sequence[A], concurrency: int) -> list[R | AnswerFailure]:

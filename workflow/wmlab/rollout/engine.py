@@ -14,6 +14,7 @@ from typing import Any
 
 from wmlab.agents.base import Agent, Decision, Message, Turn
 from wmlab.domains.base import EnvironmentBatch, Task
+from wmlab.io.atomic import write_json
 from wmlab.io.jsonl import JsonlAppender, write_jsonl
 from wmlab.io.progress import Progress
 
@@ -26,6 +27,7 @@ class _Running:
     messages: list[Message]
     actions: list[str] = field(default_factory=list)
     advice: list[dict[str, Any]] = field(default_factory=list)
+    plan: list[Any] = field(default_factory=list)
     reward: float = 0.0
     score: float = 0.0
     success: bool = False
@@ -61,9 +63,12 @@ def rollout(
     its name, so a changed run never continues another one's episodes.
     A failing environment ends its own episode with status ``error``; no episode is dropped. ``retries`` of a
     row counts how often its environment's process died and the episode was played again in another one; its
-    ``advice`` names the skill entries an agent was shown, {step, entries} for each step (0-based) that had new ones.
+    ``advice`` names the skill entries an agent was shown, {step, entries} for each step (0-based) that had new ones;
+    ``plan`` is what a planner considered, a step each. Seconds are not of the result, which is the same bytes
+    whenever it is computed: they are in ``<out>.timing.json``, those of the episodes that this run played.
     """
     partial = out.with_name(f".{out.name}.{run[:16]}.partial")
+    seconds: dict[str, float] = {}
     with JsonlAppender(partial) as done:
         finished = {row["item_id"] for row in done}
         left = [task for task in tasks if task.task_id not in finished]
@@ -72,9 +77,11 @@ def rollout(
         for start in range(0, len(left), batch_size):
             batch = left[start : start + batch_size]
             for episode in _play(environment, agent, batch, step_cap, progress):
+                seconds[episode.task.task_id] = round(episode.seconds, 3)
                 done.append(_record(episode, mode, agent_id, model_id))
         rows = {row["item_id"]: row for row in done}
     ordered = [rows[task.task_id] for task in tasks]
+    write_json(out.with_name(f"{out.name}.timing.json"), {"schema": 1, "seconds": seconds})
     write_jsonl(out, ordered)
     partial.unlink()
     return ordered
@@ -107,12 +114,15 @@ def _play(
             break
         turns = [Turn(episodes[i].task.task_id, episodes[i].messages) for i in running]
         decisions = agent.act(turns)
-        actions = dict(zip(running, (d.action for d in decisions), strict=True))
+        actions = {index: d.action for index, d in zip(running, decisions, strict=True) if d.error is None}
         answers = environment.step(actions)
         ended = []
         for index, decision in zip(running, decisions, strict=True):
             episode = episodes[index]
-            _advance(episode, decision, answers[index], environment, index)
+            if decision.error is not None:
+                episode.end("error", decision.error)
+            else:
+                _advance(episode, decision, answers[index], environment, index)
             if not episode.status and len(episode.actions) == step_cap:
                 episode.end("step_cap")
             elif not episode.status and not agent.left(episode.task.task_id, len(episode.actions)):
@@ -143,6 +153,8 @@ def _advance(
     episode.messages.append({"role": "assistant", "content": decision.output})
     if decision.advice:
         episode.advice.append({"step": len(episode.actions), "entries": list(decision.advice)})
+    if decision.plan is not None:
+        episode.plan.append({"step": len(episode.actions), **decision.plan})
     episode.actions.append(decision.action)
     episode.agent_tokens += decision.n_tokens
     if isinstance(answer, Exception):
@@ -176,6 +188,7 @@ def _record(episode: _Running, mode: str, agent_id: str, model_id: str | None) -
         "error": episode.error,
         "retries": episode.retries,
         "advice": episode.advice,
-        "timing": {"seconds": round(episode.seconds, 3)},
+        "plan": episode.plan,
+        "timing": {},
         "tokens": {"agent": episode.agent_tokens, "world_model": episode.model_tokens},
     }

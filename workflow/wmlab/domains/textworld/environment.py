@@ -8,8 +8,11 @@ Observations stay raw: leading newlines, status line after ``>`` and 128 spaces,
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from wmlab.domains.actions import normalise_action
 from wmlab.domains.base import SUCCESS_MARKER, Observation, Step, Task
@@ -36,6 +39,18 @@ _NEXT = re.compile(r"[.,;]|\b(?:then|and)\b", re.IGNORECASE)  # what may stand b
 def _reaches_past(command: str) -> bool:
     """Whether any command of the line is one of the interpreter's or the framework's."""
     return any(_META.match(part.strip()) for part in _NEXT.split(command))
+
+
+@contextmanager
+def _shared_states() -> Iterator[None]:
+    """Copies of an interpreter share the states it has given, of which it changes none: that is most of a copy's time.
+
+    What a step changes (the interpreter's memory, the progress of the quest) is still copied by the framework.
+    """
+    from textworld.core import GameState
+
+    with patch.object(GameState, "copy", lambda state: GameState(state)):
+        yield
 
 
 class TextWorldEnvironment:
@@ -131,7 +146,8 @@ class TextWorldEnvironment:
     def fork(self) -> TextWorldEnvironment:
         """An independent copy of the episode at this point."""
         twin = TextWorldEnvironment(self.cache_dir, every_step=self.every_step, expert=self.plans)
-        twin._env, twin._state, twin._done = self._env.copy(), self._state.copy(), self._done
+        with _shared_states():
+            twin._env, twin._state, twin._done = self._env.copy(), self._state, self._done
         return twin
 
     def close(self) -> None:
