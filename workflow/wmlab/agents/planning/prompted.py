@@ -157,11 +157,11 @@ def _understood(one: Request, completion: Completion, listed: Sequence[str]) -> 
 def _proposed(text: str, listed: Sequence[str]) -> list[str]:
     """Listed actions that an answer's lines name, exactly or but for their case, in its order."""
     exact = {action.strip(): action for action in listed}
-    folded = {normalise_action(action): action for action in listed}
+    folded = {_folded(action): action for action in listed}
     found: dict[str, None] = {}
     for line in text.splitlines():
         told = re.sub(r"^\s*(?:\d{1,3}\s*[.):\-]|[-*])\s*", "", line).strip().strip("`*\"'")
-        action = exact.get(told) or folded.get(normalise_action(told))
+        action = exact.get(told) or folded.get(_folded(told))
         if action is not None:
             found[action] = None
     return list(found)
@@ -170,16 +170,14 @@ def _proposed(text: str, listed: Sequence[str]) -> list[str]:
 def _place(text: str, options: Sequence[Imagined]) -> int | None:
     """The option that an answer means: its number, or its action's text; None when it says neither."""
     stripped = text.strip().strip("`*\"' .")
-    named = [
-        at for at, one in enumerate(options) if normalise_action(one.action) == normalise_action(stripped)
-    ]
+    named = [at for at, one in enumerate(options) if _folded(one.action) == _folded(stripped)]
     if named:
         return named[0]
     number = re.match(r"(?:option\s*)?(\d{1,3})\b", stripped, re.IGNORECASE)
     if number is not None and 1 <= int(number[1]) <= len(options):
         return int(number[1]) - 1
-    told = normalise_action(parse_action(text))
-    return next((at for at, one in enumerate(options) if told and normalise_action(one.action) == told), None)
+    told = _folded(parse_action(text))
+    return next((at for at, one in enumerate(options) if told and _folded(one.action) == told), None)
 
 
 def _ratings(text: str, n: int) -> dict[int, float]:
@@ -190,3 +188,8 @@ def _ratings(text: str, n: int) -> dict[int, float]:
         if 0 <= at < n and value is not None:
             found[at] = max(0.0, min(10.0, float(value[0]))) / 10
     return found
+
+
+def _folded(action: str) -> str:
+    """An action as comparisons of a model's text see it: case aside."""
+    return normalise_action(action).casefold()
