@@ -30,6 +30,7 @@ wildcard_constraints:
     backbone=one_of(PLAN.study.backbones),
     method=one_of(PLAN.defined),
     agent=one_of(PLAN.config.agents),
+    planner=one_of(PLAN.config.planners),
     seed=r"\d+",
 
 
@@ -42,6 +43,7 @@ include: "rules/skill.smk"
 include: "rules/predict.smk"
 include: "rules/perturb.smk"
 include: "rules/rollout.smk"
+include: "rules/plan.smk"
 include: "rules/consistency.smk"
 include: "rules/stats.smk"
 include: "rules/report.smk"

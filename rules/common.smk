@@ -21,10 +21,11 @@ os.environ.update(
 from wmlab.config.domains import SPLITS
 from wmlab.config.load import check_study
 from wmlab.config.memory import CONTROL_METHOD, MEMORY_METHOD
+from wmlab.config.places import ORACLE
 from wmlab.config.plan import Plan
 from wmlab.errors import InputError
 from wmlab.io.fingerprint import fingerprint
-from wmlab.report.contents import MEMORY_FIGURES, MEMORY_TABLES
+from wmlab.report.contents import MEMORY_FIGURES, MEMORY_TABLES, PLANNING_TABLES
 from wmlab.skills.bank import bundled
 
 # Snakemake lists the overlays of the command line first; the last file has the last word.
@@ -144,6 +145,13 @@ def banks(option, name):
 def advised(w):
     """How an agent is shown its skills; nothing for an agent without."""
     if not PLAN.advice(w.domain, w.agent):
+        return ""
+    return options_of({"skills-recipe": PLAN.skill_recipe()})
+
+
+def planner_advised(w):
+    """How an agent that plans is shown its skills."""
+    if not PLAN.planner_advice(w.domain, w.agent, w.planner):
         return ""
     return options_of({"skills-recipe": PLAN.skill_recipe()})
 

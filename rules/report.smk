@@ -101,6 +101,7 @@ rule site:
         figures=rules.report_figures.output,
         audits=[rules.perturb.input, rules.ssf.input],
         memory=PLAN.memory_reports(),
+        planning=PLAN.planning_reports(),
         cells="<results>/stats/cells.parquet",
         stats="<results>/stats/stats.json",
     output:

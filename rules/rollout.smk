@@ -21,6 +21,7 @@ rule rollout_real:
     params:
         agent=lambda w: PLAN.agent_spec(w.agent),
         agent_model=lambda w, input: folders("--agent-model", input.agent),
+        server=lambda w: options_of(PLAN.server_options(w.agent)),
         skills=banks("--skills", "skills"),
         advised=advised,
         cache=PLAN.cache,
@@ -30,8 +31,8 @@ rule rollout_real:
     message:
         "Run {wildcards.agent} in the real {wildcards.domain}"
     shell:
-        "python -m wmlab rollout real --agent {params.agent:q} {params.agent_model}"
-        " {params.skills} {params.advised}"
+        "python -m wmlab rollout real --agent {params.agent:q} {params.agent_model} {params.server}"
+        " {params.skills} {params.advised} --kept {params.cache:q}/episodes"
         " --panel {input.panel:q} --cache {params.cache:q} --workers {threads}"
         " --step-cap {params.step_cap} --threads {threads} --seed {params.seed}"
         " --out {output.episodes:q} 2>&1 | tee {log:q}"
@@ -86,6 +87,7 @@ rule rollout_wm:
     params:
         agent=lambda w: PLAN.agent_spec(w.agent),
         agent_model=lambda w, input: folders("--agent-model", input.agent),
+        server=lambda w: options_of(PLAN.server_options(w.agent)),
         skills=banks("--skills", "skills"),
         advised=advised,
         model=subpath(input.weights, parent=True),
@@ -98,7 +100,8 @@ rule rollout_wm:
         "Run {wildcards.agent} in world model {wildcards.method}, seed {wildcards.seed}"
     shell:
         "python -m wmlab rollout wm --model {params.model:q} --agent {params.agent:q}"
-        " {params.agent_model} {params.skills} {params.advised} --panel {input.panel:q} --step-cap {params.step_cap}"
+        " {params.agent_model} {params.server} {params.skills} {params.advised}"
+        " --panel {input.panel:q} --step-cap {params.step_cap}"
         " {params.bank} {params.shown} --threads {threads} --seed {params.seed} --out {output.episodes:q} 2>&1 | tee {log:q}"
 
 

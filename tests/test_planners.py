@@ -28,14 +28,22 @@ from wmlab.agents.planning.requests import (
 )
 from wmlab.agents.planning.simulator import EnvironmentSimulator, WorldModelSimulator
 from wmlab.agents.react import format_output
+from wmlab.config.load import load_study
+from wmlab.config.plan import Plan
 from wmlab.domains.base import Task
 from wmlab.domains.panels import load_task
 from wmlab.domains.recovery import RecoveringPool
 from wmlab.domains.registry import make_domain
+from wmlab.errors import InputError
+from wmlab.io.jsonl import write_jsonl
 from wmlab.lm.chat import LocalChat
 from wmlab.lm.transport import AnswerFailure
+from wmlab.metrics.episodes import Episode
+from wmlab.metrics.planning import planning_gain
 from wmlab.rollout.engine import rollout
+from wmlab.rollout.kept import Kept
 
+ROOT = Path(__file__).resolve().parents[1]
 CACHE = Path("results/cache")
 FORK = Toy(
     {"start": {"a": "dull", "b": "won"}, "dull": {"a": "dull", "b": "won"}, "won": {}},
@@ -259,3 +267,87 @@ class FollowingPolicy(UniformPolicy):
                 found = Answer([*listed[done:], *listed[:done]][: one.most])
             answers.append(found)
         return answers
+
+
+def overlay(tmp_path: Path, text: str) -> Plan:
+    (tmp_path / "o.yaml").write_text(text)
+    return Plan(load_study([tmp_path / "o.yaml"], base=ROOT / "config.yaml"))
+
+
+def test_the_studys_plans(tmp_path: Path) -> None:
+    plan = overlay(
+        tmp_path,
+        "planners: {ahead: {kind: memwm, skills: true}}\n"
+        "planning: {planners: [ahead, rap], agents: [clone-large], methods: [mem_sft], oracle: true}\n",
+    )
+    assert [folder.removeprefix("results/study/plan/") for folder in plan.plans()] == [
+        f"{domain}/{world}/clone-large/{planner}"
+        for world_of in ("tiny/mem_sft/seed0", "real/oracle/seed0")
+        for domain in ("textworld", "webshop")
+        for world in (world_of,)
+        for planner in ("ahead", "rap")
+    ]
+    assert "skills" not in plan.planner("ahead")  # the planner's settings, not what its agent reads
+    assert plan.planner_advice("webshop", "clone-large", "ahead") == plan.skill_banks("webshop")
+    assert plan.planner_advice("webshop", "clone-large", "rap") == []
+    nobody = overlay(tmp_path, "planning: {planners: []}\n")
+    assert nobody.plans() == [] and nobody.planning_reports() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("planning: {planners: [x]}\n", "planning.planners: 'x' is not defined"),
+        ("planning: {agents: []}\n", "give `agents`"),
+        ("planning: {methods: [], oracle: false}\n", "give `agents`"),
+        ("planning: {agents: [scripted]}\n", "'scripted' cannot plan with `judge: likelihood`"),
+        ("planners: {lookahead: {kind: rap, judge: prompted}}\n", "cannot plan with `judge: prompted`"),
+        ("planners: {lookahead: {candidates: 1}}\n", "planners.lookahead.candidates"),
+        ("agents: {x: {kind: served, model: m}}\n", "needs `model` and `urls`"),
+        ("agents: {x: {kind: scripted, urls: [http://x/v1]}}\n", "no other has them"),
+    ],
+)
+def test_a_wrong_plan_is_told(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        overlay(tmp_path, text)
+
+
+def test_what_planning_gives(tmp_path: Path) -> None:
+    def episode(n: int, won: bool, plan: tuple[Any, ...] = (), status: str = "finished") -> Episode:
+        return Episode(
+            f"t{n}", "real", "a", None, (), ("x",) * (n + 1), 0.0, 0.0, won, status, n + 1, None, plan=plan
+        )
+
+    step = {"step": 0, "calls": {"policy": 2, "world_model": 4}, "tokens": {"policy": 6, "world_model": 90}}
+    base = [episode(n, n in (0, 1)) for n in range(4)]
+    ahead = [episode(n, n in (0, 2, 3), ({**step, "fallbacks": n},)) for n in range(4)]
+    ahead[3] = episode(3, True, (step,), "error")  # an errored episode is a failure whatever it says
+    found = planning_gain([f"t{n}" for n in range(4)], base, ahead, "f")
+    assert (found["SR_base"], found["SR_plan"], found["n_error"]) == (0.5, 0.5, 1)
+    assert found["mcnemar"] == {"plan_only": 1, "base_only": 1, "p": 1.0, "method": "exact"}
+    assert found["steps"] == {"plan": {"all": 2.0, "solved": 2.0}, "base": {"all": 2.5, "solved": 1.5}}
+    assert found["cost"]["fallbacks"] == 3 and found["cost"]["a_step"]["world_model_tokens"] == 90.0
+    low, high = found["difference_ci"]
+    swapped = planning_gain([f"t{n}" for n in range(4)], ahead, base, "f")["difference_ci"]
+    assert low == -high and swapped == [-high, -low]
+    with pytest.raises(InputError, match="1 tasks have no pair"):
+        planning_gain(["t0", "t9"], base, ahead, "f")
+
+
+def test_a_kept_run_is_taken_only_for_the_same_tasks(tmp_path: Path) -> None:
+    rows = [
+        {"item_id": task.task_id, "task_sha256": task.sha256, "agent_id": "a", "status": "finished"}
+        for task in TASKS
+    ]
+    write_jsonl(tmp_path / "run.jsonl", rows)
+    kept = Kept(tmp_path / "kept", "key")
+    assert kept.take(tmp_path / "x.jsonl", TASKS, "a") is None
+    kept.put(tmp_path / "run.jsonl")
+    assert kept.take(tmp_path / "x.jsonl", TASKS, "a") == rows
+    assert (tmp_path / "x.jsonl").read_bytes() == (tmp_path / "run.jsonl").read_bytes()
+    assert kept.take(tmp_path / "y.jsonl", TASKS[1:], "a") is None
+    assert kept.take(tmp_path / "y.jsonl", TASKS, "b") is None
+    write_jsonl(tmp_path / "bad.jsonl", [{**rows[0], "status": "error"}, *rows[1:]])
+    other = Kept(tmp_path / "kept", "other")
+    other.put(tmp_path / "bad.jsonl")
+    assert other.take(tmp_path / "z.jsonl", TASKS, "a") is None  # a run with an error is played again

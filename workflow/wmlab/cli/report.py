@@ -54,6 +54,9 @@ def tables(
         list[str] | None, typer.Option(help="removal.json files of the memory-augmented models.")
     ] = None,
     gains: Gains = None,
+    plans: Annotated[
+        list[str] | None, typer.Option(help="gain.json files of `wmlab stats planning`.")
+    ] = None,
     perturb: Perturb = None,
     stress: Stress = None,
     audit: Annotated[Path | None, typer.Option(help="audit.json of `wmlab eval audit`.")] = None,
@@ -82,6 +85,7 @@ def tables(
         heldout=heldout or [],
         removals=removals or [],
         gains=gains or [],
+        plans=plans or [],
         perturb=perturb or [],
         stress=stress,
         audit=audit,

@@ -213,3 +213,42 @@ def spearman(
     shown = "null" if found.rho is None else f"{found.rho:.3f}"
     result = {"schema": 1, "x": x, "y": y, **asdict(found)}
     _finish(out, result, f"Spearman rho {shown} over {found.n} agents", [input], started)
+
+
+@app.command()
+def planning(
+    real: Annotated[Path, typer.Option(help="Real episodes of the agent without planning.")],
+    plan: Annotated[Path, typer.Option(help="Episodes of `wmlab rollout plan`.")],
+    panel: Annotated[Path, typer.Option(help="Frozen task list.")],
+    out: Annotated[Path, typer.Option(help="Where the comparison goes (JSON).")],
+    planner: Annotated[str, typer.Option(help="Name of the planner in tables.")],
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the panel's first tasks.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the interval.")] = 0,
+) -> None:
+    """Compare an agent that plans with itself without planning, task by task.
+
+    Example: wmlab stats planning --real real.jsonl --plan plan.jsonl --panel panel.json --planner lookahead
+    --out gain.json
+    """
+    import time
+
+    from wmlab.domains.panels import read_panel
+    from wmlab.io.atomic import write_json
+    from wmlab.io.provenance import write_meta
+    from wmlab.metrics.episodes import read_episodes
+    from wmlab.metrics.planning import planning_gain
+
+    started = time.time()
+    tasks = [task.task_id for task in read_panel(panel)][:limit]
+    planned = read_episodes(plan, "real")
+    found = planning_gain(tasks, read_episodes(real, "real"), planned, plan, seed)
+    model = planned[0].model_id if planned else None
+    write_json(out, {"schema": 1, "planner": planner, "world_model": model, **found})
+    write_meta(
+        out,
+        config={"planner": planner, "limit": limit},
+        seed=seed,
+        inputs=[real, plan, panel],
+        started=started,
+    )
+    print(f"{out}: SR {found['SR_plan']:.3f}, without planning {found['SR_base']:.3f}, n = {found['n']}")

@@ -13,6 +13,7 @@ from wmlab.report.contents import (
     MEMORY_TABLES,
     PERTURB_FIGURES,
     PERTURB_TABLES,
+    PLANNING_TABLES,
     SSF_FIGURES,
     SSF_TABLES,
     STUDY_FIGURES,
@@ -20,6 +21,8 @@ from wmlab.report.contents import (
 )
 
 WEIGHTS = "model.safetensors"
+ORACLE = "real/oracle/seed0"
+"""Where results of the real environment as a world model stand, in a model's place."""
 
 
 class Places(Matrix):
@@ -192,6 +195,26 @@ class Places(Matrix):
             for agent in self.study.agents
         ]
         return real + imagined
+
+    def plans(self) -> list[str]:
+        """Folders of the agents that plan: of each planner in each world model it asks, and in Real itself."""
+        chosen = self.config.planning
+        places = [model.place for method in chosen.methods for model in self.played_models(method)]
+        places += [f"{domain}/{ORACLE}" for domain in self.study.domains if chosen.oracle]
+        return [
+            f"{self.root}/plan/{place}/{agent}/{planner}"
+            for place in places
+            for agent in chosen.agents
+            for planner in chosen.planners
+        ]
+
+    def planning_gains(self) -> list[str]:
+        """What planning gives each of them."""
+        return [f"{folder}/gain.json" for folder in self.plans()]
+
+    def planning_reports(self) -> list[str]:
+        """What the report shows of planning: nothing where nobody plans."""
+        return [f"{self.root}/tables/{name}.json" for name in PLANNING_TABLES if self.plans()]
 
     def tables(self) -> list[str]:
         """Names of the tables of the models; that of GRPO only where something is trained by it."""

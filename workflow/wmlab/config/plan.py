@@ -169,6 +169,22 @@ class Plan(Places):
         spec = AgentSpec(agent_id=agent, **shared)
         return json.dumps(spec.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
 
+    def planner(self, name: str) -> str:
+        """``wmlab rollout plan --planner``."""
+        return _json(self.config.planners[name].settings)
+
+    def planner_advice(self, domain: str, agent: str, planner: str) -> list[str]:
+        """Skill banks that an agent reads when it plans."""
+        wanted = self.config.planners[planner].skills or self.config.agents[agent].skills
+        return self.skill_banks(domain) if wanted else []
+
+    def server_options(self, agent: str) -> dict[str, object]:
+        """Options of a rollout for an agent behind servers; none for the others."""
+        entry = self.config.agents[agent]
+        if entry.kind != "served":
+            return {}
+        return {"agent-url": list(entry.urls), "concurrency": entry.concurrency}
+
     def tier(self, name: str) -> Tier:
         """Resources of a kind of job."""
         tier: Tier = getattr(self.config.hardware, name)

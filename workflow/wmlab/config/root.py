@@ -13,6 +13,7 @@ from wmlab.config.filter import Filter
 from wmlab.config.grpo import Method
 from wmlab.config.memory import CONTROL_METHOD, MEMORY_METHOD, Memory
 from wmlab.config.models import Backbones, Pretrained, Tokenizer
+from wmlab.config.planners import Planner, Planning
 from wmlab.config.problems import near_match
 from wmlab.config.recipes import GrpoSettings, SftSettings
 from wmlab.config.scoring import Scoring
@@ -42,6 +43,8 @@ class StudyConfig(Section):
     filter: Filter
     grpo: GrpoSettings
     methods: dict[str, Method]
+    planners: dict[str, Planner] = Field(default_factory=dict)
+    planning: Planning = Field(default_factory=Planning)
     memory: Memory = Field(default_factory=Memory)
     skills: Skills = Field(default_factory=Skills)
     evaluation: Evaluation
@@ -79,11 +82,36 @@ class StudyConfig(Section):
             if agent.weights is not None:
                 trained = [n for n, a in self.agents.items() if a.architecture is not None]
                 _known(f"agents.{name}.weights", [agent.weights], trained)
+        self._can_plan()
         self._can_score("study.reference_agent", study.reference_agent)
         for name, method in self.methods.items():
             if method.reference is not None:
                 self._can_score(f"methods.{name}.reference", method.reference)
         return self
+
+    def _can_plan(self) -> None:
+        """Raise ValueError unless the agents that plan can, with planners and world models of the study."""
+        chosen = self.planning
+        _known("planning.planners", chosen.planners, self.planners)
+        if not chosen.planners:
+            return
+        _known("planning.agents", chosen.agents, self.study.agents)
+        _known("planning.methods", chosen.methods, self.study.methods)
+        if not chosen.agents or not (chosen.methods or chosen.oracle):
+            raise ValueError("planning: give `agents`, and `methods` or `oracle: true`, beside `planners`")
+        for name in chosen.agents:
+            agent = self.agents[name]
+            judges = {self.planners[one].judge for one in chosen.planners}
+            fits = {
+                "likelihood": agent.kind == "lm" and agent.choose,
+                "prompted": agent.kind == "served" or (agent.kind == "lm" and not agent.choose),
+            }
+            for judge in sorted(judges):
+                if not fits[judge]:
+                    raise ValueError(
+                        f"planning.agents: {name!r} cannot plan with `judge: {judge}`; likelihood needs an agent of kind"
+                        " lm with `choose: true`, prompted one that writes"
+                    )
 
     def _can_score(self, key: str, agent: str) -> None:
         """Raise ValueError unless ``agent`` is a model of its own."""

@@ -47,6 +47,7 @@ class Episode:
     task_sha256: str | None = None  # content hash of the task, where the rollout recorded it
     retries: int = 0  # times the environment's process died and the episode was played again
     advice: tuple[Mapping[str, Any], ...] = ()  # skill entries shown: {step from 0, entries: ids}
+    plan: tuple[Mapping[str, Any], ...] = ()  # what a planner considered and what it cost, by step from 0
 
     @property
     def succeeded(self) -> bool:
@@ -101,6 +102,9 @@ def _problem(row: Mapping[str, Any]) -> str | None:
     advice = row.get("advice", [])
     if not isinstance(advice, list) or not all(_is_advice(one) for one in advice):
         return "field 'advice' is not a list of {step, entries}"
+    plan = row.get("plan", [])
+    if not isinstance(plan, list) or not all(_is_planned(one) for one in plan):
+        return "field 'plan' is not a list of {step, calls, tokens, …}"
     return None
 
 
@@ -112,6 +116,15 @@ def _is_advice(value: Any) -> bool:
         and isinstance(value.get("entries"), list)
         and all(isinstance(name, str) for name in value["entries"])
     )
+
+
+def _is_planned(value: Any) -> bool:
+    """Whether counts of a planned step are counts; what else it holds is for people."""
+    if not isinstance(value, dict) or type(value.get("step")) is not int or value["step"] < 0:
+        return False
+    counts = [value.get("calls", {}), value.get("tokens", {})]
+    known = all(isinstance(one, dict) for one in counts)
+    return known and all(type(n) is int and n >= 0 for one in counts for n in one.values())
 
 
 def _is_message(value: Any) -> bool:
@@ -126,7 +139,7 @@ def _episode(row: Mapping[str, Any]) -> Episode:
     messages = tuple({"role": m["role"], "content": m["content"]} for m in row["messages"])
     chosen = {name: row[name] for name in _KINDS}
     chosen |= {"task_sha256": row.get("task_sha256"), "retries": row.get("retries", 0)}
-    chosen["advice"] = tuple(row.get("advice", ()))
+    chosen |= {"advice": tuple(row.get("advice", ())), "plan": tuple(row.get("plan", ()))}
     return Episode(
         **{**chosen, "messages": messages, "actions": tuple(row["actions"]), "reward": float(row["reward"])}
     )
@@ -249,6 +262,7 @@ def _read_upstream_file(path: Path, mode: str, step_cap: int) -> Episode:
         "task_sha256": ours.get("task_sha256"),
         "retries": ours.get("retries", 0),
         "advice": ours.get("advice", []),
+        "plan": ours.get("plan", []),
     }
     problem = _problem(row)
     if problem is not None:
@@ -315,6 +329,7 @@ def write_upstream(folder: str | Path, episodes: Sequence[Episode], *, wm: Seque
         kept = ("agent_id", "model_id", "status", "n_steps", "timing", "tokens", "task_sha256", "retries")
         record["wmlab"] = {name: getattr(episode, name) for name in kept}
         record["wmlab"] |= {"actions": list(episode.actions), "advice": list(episode.advice)}
+        record["wmlab"]["plan"] = list(episode.plan)
         write_json(root / f"{episode.item_id}.json", record)
     write_json(root / "_metrics.json", _aggregates(mode, episodes))
     return root

@@ -16,6 +16,9 @@ STUDY_TABLES = (
 MEMORY_TABLES = ("state_fidelity", "memory_gain", "memory")
 """World memory, where a model has it (memwm.txt, Table 1, Figures 4 and 6)."""
 
+PLANNING_TABLES = ("planning",)
+"""Agents that plan in a world model (behr.txt, Tables 6 and 21; memwm.txt, Table 2)."""
+
 PERTURB_TABLES = ("perturb_contrast", "perturb_metrics", "perturb_rewards")
 """Decision-critical perturbations (behr.txt, Tables 1, 15 and 16)."""
 
@@ -29,7 +32,7 @@ SSF_TABLES = (
 )
 """Stress test and audits of the state metrics (memwm.txt, Figure 3, Tables 6, 7, 8 and 5)."""
 
-TABLES = (*STUDY_TABLES, *MEMORY_TABLES, *PERTURB_TABLES, *SSF_TABLES)
+TABLES = (*STUDY_TABLES, *MEMORY_TABLES, *PLANNING_TABLES, *PERTURB_TABLES, *SSF_TABLES)
 
 STUDY_FIGURES = (
     "crpw_cells",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from wmlab.errors import InputError
 from wmlab.io.provenance import write_meta
 from wmlab.memory.removal import REMOVAL_KEYS
-from wmlab.report import builders, memory, metric_tables, suite
+from wmlab.metrics.planning import PLANNING_KEYS
+from wmlab.report import builders, memory, metric_tables, planning, suite
 from wmlab.report.contents import FIGURES, TABLES
 from wmlab.report.inputs import load_cells, load_objects, load_rows, read_object, require, require_files
 from wmlab.report.render import write_table_files
@@ -45,6 +46,7 @@ def make_tables(
     heldout: Sequence[str],
     removals: Sequence[str],
     gains: Sequence[str],
+    plans: Sequence[str],
     perturb: Sequence[str],
     stress: Path | None,
     audit: Path | None,
@@ -55,7 +57,7 @@ def make_tables(
 ) -> list[Table]:
     """Build every table first, so that nothing is written when one refuses; then write them all."""
     single = [str(path) for path in (stats, stress, audit) if path is not None]
-    require_files([*scores, *cells, *heldout, *removals, *gains, *perturb, *single])
+    require_files([*scores, *cells, *heldout, *removals, *gains, *plans, *perturb, *single])
     makers: dict[str, Callable[[], Table]] = {}
     if scores:
         models = load_objects(scores, builders.SUMMARY_KEYS)
@@ -79,6 +81,9 @@ def make_tables(
     if gains:
         given = load_objects(gains, memory.GAIN_KEYS)
         makers["memory_gain"] = lambda: memory.memory_gain(given)
+    if plans:
+        compared = load_objects(plans, PLANNING_KEYS)
+        makers["planning"] = lambda: planning.planning(compared)
     makers |= _metric_tables(perturb, stress, audit)
     names = _chosen(only, TABLES, list(makers), "table")
     made = [makers[name]() for name in names]
