@@ -84,6 +84,7 @@ rule evaluate:
         PLAN.summaries(),
         PLAN.cells(),
         PLAN.gains(),
+        PLAN.planning_gains(),
 
 
 rule tables:
@@ -111,3 +112,4 @@ for method in PLAN.defined:
             PLAN.summaries(method),
             PLAN.cells(method),
             PLAN.removals(method),
+            PLAN.planning_gains(method),

@@ -28,7 +28,16 @@ PARTS = ("Snakefile", "config.yaml", "rules", "profiles", "envs", "studies", "wo
 SMOKE = ("--profile", "local", "--configfile", "studies/smoke.yaml", "studies/matrix.yaml")
 # The smoke study is too small a matrix to show what a change leaves alone.
 MATRIX = "study: {name: matrix, methods: [w2w, f1, behr], agents: [scripted, scripted-noisy, clone-large]}\n"
-FOLLOWS_MODELS = {"configuration", "cells", "statistics", "report_tables", "report_figures", "site", "all"}
+FOLLOWS_MODELS = {
+    "configuration",
+    "cells",
+    "statistics",
+    "report_tables",
+    "report_figures",
+    "planning_tables",
+    "site",
+    "all",
+}
 
 
 def snakemake(folder: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:

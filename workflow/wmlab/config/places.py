@@ -196,21 +196,27 @@ class Places(Matrix):
         ]
         return real + imagined
 
-    def plans(self) -> list[str]:
-        """Folders of the agents that plan: of each planner in each world model it asks, and in Real itself."""
+    def plans(self, method: str | None = None) -> list[str]:
+        """Folders of the agents that plan: of each planner in each world model it asks, and in Real itself.
+
+        With ``method`` those of its world models alone.
+        """
         chosen = self.config.planning
-        places = [model.place for method in chosen.methods for model in self.played_models(method)]
-        places += [f"{domain}/{ORACLE}" for domain in self.study.domains if chosen.oracle]
+        asked = [one for one in chosen.methods if one in self.study.methods and method in (None, one)]
+        places = [model.place for one in asked for model in self.played_models(one)]
+        if chosen.oracle and method is None:
+            places += [f"{domain}/{ORACLE}" for domain in self.study.domains]
         return [
             f"{self.root}/plan/{place}/{agent}/{planner}"
             for place in places
             for agent in chosen.agents
+            if agent in self.study.agents
             for planner in chosen.planners
         ]
 
-    def planning_gains(self) -> list[str]:
+    def planning_gains(self, method: str | None = None) -> list[str]:
         """What planning gives each of them."""
-        return [f"{folder}/gain.json" for folder in self.plans()]
+        return [f"{folder}/gain.json" for folder in self.plans(method)]
 
     def planning_reports(self) -> list[str]:
         """What the report shows of planning: nothing where nobody plans."""

@@ -58,8 +58,10 @@ class Planning(Section):
     """Agents that plan in Real; nothing without planners."""
 
     planners: list[Name] = Field(default=[], description="keys of `planners`")
-    agents: list[Name] = Field(default=[], description="agents of the study that plan")
-    methods: list[Name] = Field(default=[], description="methods whose world models they ask")
+    agents: list[Name] = Field(default=[], description="agents that plan, of those that the study has")
+    methods: list[Name] = Field(
+        default=[], description="methods whose world models they ask, of those that the study has"
+    )
     oracle: bool = Field(
         default=False, description="also the real environment as the world model: an upper bound"
     )

@@ -95,8 +95,8 @@ class StudyConfig(Section):
         _known("planning.planners", chosen.planners, self.planners)
         if not chosen.planners:
             return
-        _known("planning.agents", chosen.agents, self.study.agents)
-        _known("planning.methods", chosen.methods, self.study.methods)
+        _known("planning.agents", chosen.agents, self.agents)
+        _known("planning.methods", chosen.methods, [*SUPERVISED, *self.methods])
         if not chosen.agents or not (chosen.methods or chosen.oracle):
             raise ValueError("planning: give `agents`, and `methods` or `oracle: true`, beside `planners`")
         for name in chosen.agents:

@@ -52,7 +52,7 @@ class LikelihoodPolicy:
         """Answers of requests of one kind."""
         first = requests[0]
         if isinstance(first, Choose):
-            return self._chosen([one for one in requests if isinstance(one, Choose)])
+            return [_chosen(one) for one in requests if isinstance(one, Choose)]
         if isinstance(first, Rate):
             return [_rated(one) for one in requests if isinstance(one, Rate)]
         priors = self._priors([(one.turn, getattr(one, "path", ())) for one in requests])
@@ -77,24 +77,14 @@ class LikelihoodPolicy:
             for actions, rows in zip(named, scored, strict=True)
         ]
 
-    def _chosen(self, requests: Sequence[Choose]) -> list[Answer | AnswerFailure]:
-        """The option that the policy finds likeliest as a plan: its prior, and how sure it is what comes next."""
-        states = [(one.turn, (*one.path, option)) for one in requests for option in one.options]
-        following = iter(self._priors(states))
-        answers: list[Answer | AnswerFailure] = []
-        for one in requests:
-            values = []
-            for option, prior in zip(one.options, one.priors, strict=True):
-                after = next(following)
-                sure = after[0].prior if after else -math.inf
-                values.append(_plan_value(one, option, prior + sure))
-            answers.append(Answer(max(range(len(values)), key=lambda at: (values[at], -at))))
-        return answers
 
-
-def _plan_value(one: Choose, option: Imagined, value: float) -> tuple[int, float]:
-    rank = 2 if option.success else 0 if option.done or repeats(one.turn, one.path, option) else 1
-    return rank, value
+def _chosen(one: Choose) -> Answer:
+    """The likeliest action among those that gain something; one that wins comes first, one that loses last."""
+    values = []
+    for option, prior in zip(one.options, one.priors, strict=True):
+        gains = not option.done and not repeats(one.turn, one.path, option)
+        values.append((2 if option.success else 1 if gains else 0, prior))
+    return Answer(max(range(len(values)), key=lambda at: (values[at], -at)), calls=0)
 
 
 def _rated(one: Rate) -> Answer:
