@@ -43,7 +43,9 @@ def main() -> None:
     for row, other in zip(chosen, chosen[1:], strict=False):
         item = RewardInput(row["domain"], row["history"], row["observation"], row["next_action"])
         prefix = agents[0]._prefix(item)
-        branches = [agents[0]._branch(item, state, prefix) for state in (row["observation"], other["observation"])]
+        branches = [
+            agents[0]._branch(item, state, prefix) for state in (row["observation"], other["observation"])
+        ]
         tree = Tree(prefix, [ids for ids, _ in branches], [n for _, n in branches])
         exact, rough = (agent.lm.score_trees([tree])[0] for agent in agents)
         tokens += [abs(a - b) for x, y in zip(exact, rough, strict=True) for a, b in zip(x, y, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,10 @@ from wmlab.io.jsonl import write_jsonl
 from wmlab.lm.chat import LocalChat
 from wmlab.lm.transport import AnswerFailure
 from wmlab.metrics.episodes import Episode
-from wmlab.metrics.planning import planning_gain
+from wmlab.metrics.planning import PLANNING_KEYS, planning_gain
+from wmlab.report.inputs import load_objects
+from wmlab.report.planning import planning
+from wmlab.report.render import write_table_files
 from wmlab.rollout.engine import rollout
 from wmlab.rollout.kept import Kept
 
@@ -351,3 +355,43 @@ def test_a_kept_run_is_taken_only_for_the_same_tasks(tmp_path: Path) -> None:
     other = Kept(tmp_path / "kept", "other")
     other.put(tmp_path / "bad.jsonl")
     assert other.take(tmp_path / "z.jsonl", TASKS, "a") is None  # a run with an error is played again
+
+
+def test_the_table_of_planning(tmp_path: Path) -> None:
+    def gain(place: str, planner: str, won: float, base: float = 0.25) -> str:
+        path = tmp_path / "plan" / place / planner / "gain.json"
+        path.parent.mkdir(parents=True)
+        names = ("policy_calls", "world_model_calls", "policy_tokens", "world_model_tokens")
+        record = {
+            "planner": planner, "world_model": "m", "n": 8, "n_error": 0, "SR_plan": won, "SR_base": base,
+            "SR_plan_ci": [0.0, 1.0], "SR_base_ci": [0.0, 1.0], "difference": won - base,
+            "difference_ci": [-0.1, 0.4], "mcnemar": {"plan_only": 2, "base_only": 0, "p": 0.5},
+            "steps": {"plan": {"solved": 7.0}, "base": {"solved": None}},
+            "cost": {"a_step": dict.fromkeys(names, 2.0)},
+        }  # fmt: skip
+        path.write_text(json.dumps(record))
+        return str(path)
+
+    paths = [
+        gain("textworld/tiny/behr/seed0/clone", "rap", 0.375),
+        gain("textworld/tiny/behr/seed0/clone", "lookahead", 0.5),
+        gain("textworld/real/oracle/seed0/clone", "lookahead", 0.75),
+    ]
+    table = planning(load_objects(paths, PLANNING_KEYS))
+    shown = [
+        [row.values[key].value for key in ("planner", "method", "sr", "difference")] for row in table.rows
+    ]
+    assert shown == [
+        ["none", None, 0.25, None],
+        ["lookahead", "BehR", 0.5, 0.25],
+        ["lookahead", "Real (oracle)", 0.75, 0.5],
+        ["rap", "BehR", 0.375, 0.125],
+    ]
+    assert table.marks[2, "sr"] == "best" and table.marks[1, "sr"] == "second"
+    write_table_files(table, tmp_path / "tables")
+    assert "Real (oracle)" in (tmp_path / "tables" / "planning.tex").read_text()
+    with pytest.raises(InputError, match="the same study cell"):
+        other = tmp_path / "again" / "plan" / "textworld/tiny/behr/seed0/clone" / "rap" / "gain.json"
+        other.parent.mkdir(parents=True)
+        other.write_text(Path(paths[0]).read_text())
+        load_objects([*paths, str(other)], PLANNING_KEYS)

@@ -95,6 +95,9 @@ def stages(plan: Plan) -> list[Stage]:
         [plan.domain(domain).test.tasks * plan.evaluation(domain).step_cap / 2 * STEP for domain in domains]
     )
     cells = len(plan.cells())
+    asked = [config.planners[name].candidates for name in config.planning.planners]
+    share = min(1.0, (config.planning.tasks or tasks) / tasks) if tasks else 0.0
+    planned = generation(size, share * episode * _mean(asked)) + generation(reference, share * episode)
     held_out = _mean([plan.evaluation(domain).transitions for domain in domains])
     hardware = config.hardware
     per_domain = len(domains) * len(study.backbones)
@@ -152,6 +155,7 @@ def stages(plan: Plan) -> list[Stage]:
             hardware.inference.gpu,
         ),
         Stage("rollout wm", cells, START + generation(size + reference, episode), hardware.inference.gpu),
+        Stage("rollout plan", len(plan.plans()), START + planned, hardware.inference.gpu),
         Stage("replay", cells + len(domains) * len(study.agents), LIGHT + GAME_SECONDS * tasks, 0),
         Stage("consistency", cells, LIGHT, 0),
         Stage("statistics", 2, LIGHT, 0),

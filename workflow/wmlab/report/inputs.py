@@ -176,10 +176,11 @@ def cell_identity(row: Mapping[str, Any]) -> Identity:
 
 
 def _unique(found: list[Loaded]) -> list[Loaded]:
-    """Sort by identity; refuse two files of one cell that carry the same file name."""
-    seen: dict[tuple[Identity, str], str] = {}
+    """Sort by identity; refuse two files of one cell (and of one planner) that carry the same file name."""
+    seen: dict[tuple[Identity, str, str], str] = {}
     for item in found:
-        key = (item.identity, PurePath(item.path).name)
+        planner = item.value.get("planner", "") if isinstance(item.value, dict) else ""
+        key = (item.identity, PurePath(item.path).name, str(planner))
         if key in seen and seen[key] != item.path:
             raise InputError.at(item.path, f"the same study cell as {seen[key]}", "give each cell once")
         seen[key] = item.path

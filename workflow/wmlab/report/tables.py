@@ -16,7 +16,7 @@ from typing import Literal
 
 _TEXT = (
     *("domain", "backbone", "method", "agent", "reward", "comparison", "seed"),
-    *("metric", "perturbation", "change", "kind", "scheme", "model", "above", "dense"),
+    *("planner", "metric", "perturbation", "change", "kind", "scheme", "model", "above", "dense"),
 )
 Direction = Literal["up", "down"]
 Mark = Literal["best", "second", ""]
