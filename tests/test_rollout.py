@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,8 @@ import tiny_models as tiny
 from wmlab.agents.base import Decision, Turn
 from wmlab.agents.scripted import ScriptedAgent
 from wmlab.domains.base import Observation, Step, Task
+from wmlab.domains.panels import load_task, write_panel
+from wmlab.domains.registry import make_domain
 from wmlab.domains.world_model import WorldModelBatch
 from wmlab.errors import EnvironmentFailure
 from wmlab.lm.chat import LocalChat
@@ -19,6 +25,7 @@ from wmlab.metrics.episodes import read_episodes
 from wmlab.rollout.engine import rollout
 from wmlab.rollout.replay import RecordedAgent
 
+CACHE = Path("results/cache")
 TASKS = [Task(f"textworld_{n}", "textworld", "g", f"{tiny.FIRST} {n}") for n in range(1, 6)]
 
 
@@ -179,3 +186,35 @@ def test_a_rollout_asks_memory_with_what_the_model_said(monkeypatch: pytest.Monk
         "open box",
         "look",
     ]
+
+
+def test_a_rollout_killed_for_real_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    domain = make_domain("webshop", CACHE, {"size": 100})
+    tasks = [load_task(domain, task) for task in domain.task_ids("test", 1, 6)]
+    write_panel(tmp_path / "panel.json", "webshop", "test", tasks, {"size": 100})
+
+    def command(name: str) -> list[str]:
+        agent = '{"agent_id": "s", "kind": "scripted", "epsilon": 0.3}'
+        return [
+            sys.executable, "-m", "wmlab", "rollout", "real", "--agent", agent, "--panel", str(tmp_path / "panel.json"),
+            "--out", str(tmp_path / name), "--cache", str(CACHE), "--batch", "1", "--workers", "1",
+        ]  # fmt: skip
+
+    subprocess.run(command("whole.jsonl"), check=True, capture_output=True)
+    killed = subprocess.Popen(command("cut.jsonl"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline, partial = time.monotonic() + 60, None
+    while time.monotonic() < deadline and killed.poll() is None:
+        partial = next(iter(tmp_path.glob(".cut.jsonl.*.partial")), None)
+        if partial is not None and partial.read_bytes().count(b"\n") >= 1:
+            break
+        time.sleep(0.002)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "cut.jsonl").exists() and partial is not None, "it ended before it was killed"
+    before = partial.read_bytes().count(b"\n")
+    ended = subprocess.run(command("cut.jsonl"), check=True, capture_output=True, text=True)
+    assert 1 <= before < 6
+    assert (tmp_path / "cut.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert "/6 won, 0 errors" in ended.stdout
+    totals = [json.loads((tmp_path / f"{n}.jsonl.meta.json").read_text()) for n in ("cut", "whole")]
+    assert totals[0]["errors"] == totals[1]["errors"] == 0
