@@ -54,13 +54,19 @@ class ChatStub:
                     said = stub.answers[min(len(stub.requests), len(stub.answers)) - 1]
                     stub._open += 1
                     stub.most = max(stub.most, stub._open)
+                self.ended = False
                 try:
                     self._answer(said(body) if callable(said) else said)
                 except OSError:
                     pass  # the client left
                 finally:
-                    with stub._lock:
-                        stub._open -= 1
+                    self._end()
+
+            def _end(self) -> None:
+                """Count the request as answered, once: before its last bytes, after which the client may ask again."""
+                with stub._lock:
+                    stub._open -= not self.ended
+                self.ended = True
 
             def _answer(self, said: str | int | Raw) -> None:
                 if isinstance(said, str):
@@ -77,6 +83,7 @@ class ChatStub:
                 self.wfile.write(said.body[:half])
                 self.wfile.flush()
                 time.sleep(said.slow)
+                self._end()
                 self.wfile.write(said.body[half:])
 
             def log_message(self, *_: object) -> None:

@@ -122,7 +122,7 @@ def test_they_are_made_from_files(tmp_path: Path) -> None:
         "started": 0.0,
     }
     tables = make_tables(
-        tmp_path / "t", scores=[], heldout=[], removals=[], gains=[str(path)], audit=None, methods=[],
+        tmp_path / "t", scores=[], plans=[], heldout=[], removals=[], gains=[str(path)], audit=None, methods=[],
         allow_incomplete=False, **nothing,
     )  # fmt: skip
     drawn = make_figures(tmp_path / "f", curves=[], episodes=[], gains=[str(path)], png=False, **nothing)
